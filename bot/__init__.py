@@ -1,0 +1,1 @@
+"""The application: configuration, wiring, conversations, console and command line."""

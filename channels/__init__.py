@@ -1,0 +1,1 @@
+"""Adapters to the places where people talk; they draw and decide nothing."""

@@ -1,0 +1,134 @@
+"""What every channel promises; adapters draw and decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from core.contracts.addresses import Address, InboundEvent, OutboundItem, PressBody
+
+
+class TextUnit(StrEnum):
+    """What a platform counts when it limits a text."""
+
+    CHARS = "chars"
+    UTF16 = "utf16"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a platform can do, as data.
+
+    `text_limit` counts `text_unit`s of one message. `edits` false: no previews, no card updates.
+    `edit_interval` is the shortest time between two edits in one chat. `code_limit` bounds the
+    verbatim block of a card; longer code is cut there with a visible mark.
+    """
+
+    text_limit: int
+    text_unit: TextUnit
+    edits: bool
+    buttons: bool
+    edit_interval: timedelta
+    code_limit: int
+
+
+class Sink(Protocol):
+    """Where a channel hands its events. May be called concurrently."""
+
+    async def accept(self, event: InboundEvent) -> None:
+        """Commit the event; when this returns it is durable and the platform may be told so.
+
+        An event with a known key is accepted again without any effect.
+
+        Raises:
+            StoreError: It could not be stored; do not acknowledge it.
+        """
+        ...
+
+
+class Reply(Protocol):
+    """The preview of one answer while a turn runs. One writer; the latest text wins."""
+
+    async def show(self, text: str) -> None:
+        """Make `text` (Markdown, the whole preview so far) the visible one soon.
+
+        Returns without waiting for the platform; texts that come too fast are skipped. Never
+        raises for a platform failure: the final text is delivered by the outbox.
+        """
+        ...
+
+    async def set_status(self, status: str) -> None:
+        """Show what the agent does (`typing` where a platform knows no more); empty clears it."""
+        ...
+
+
+SentCallback: TypeAlias = Callable[[str], Awaitable[None]]
+"""Called once with the external id of a preview, right after its first send."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """Whether a channel is really receiving. `detail` says what is wrong and what to do; no token."""
+
+    healthy: bool
+    detail: str
+
+
+class Channel(Protocol):
+    """One connection to one platform account."""
+
+    @property
+    def name(self) -> str:
+        """Return the channel's name as in addresses and the configuration."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what the platform can do; the same value every time."""
+        ...
+
+    async def run(self, sink: Sink) -> None:
+        """Connect and hand events to `sink` until cancelled; recovers from every outage itself.
+
+        An event is acknowledged to the platform only after `sink.accept` returned. Own messages
+        are never handed over.
+
+        Raises:
+            ChannelDown: The platform refuses the token: trying again cannot help.
+        """
+        ...
+
+    def reply(self, address: Address, on_sent: SentCallback) -> AbstractAsyncContextManager[Reply]:
+        """Open the preview of one answer; typing or status is bound to the block.
+
+        After the block no preview call of it is under way or will start, so that a delivery
+        of the final text cannot be overtaken. A preview that was posted stays.
+        """
+        ...
+
+    async def deliver(self, item: OutboundItem) -> str:
+        """Send or edit and return the external id. Waits for the chat's pace.
+
+        "Not modified" counts as delivered. An edit of a message that is gone is a new send.
+
+        Raises:
+            TextTooLong, SendRejected, SendLimited, SendUnknown, ChannelDown: see
+                `core.contracts.errors`. Only `SendUnknown` leaves the outcome open.
+        """
+        ...
+
+    async def find(self, item: OutboundItem) -> str | None:
+        """Look for an item whose outcome is unknown; None where it is not there or cannot be known."""
+        ...
+
+    async def acknowledge(self, press: PressBody, text: str) -> None:
+        """Answer a button press with a short notice that only its presser sees; never raises."""
+        ...
+
+    async def probe(self) -> Probe:
+        """Return whether the channel is really receiving now."""
+        ...

@@ -1,0 +1,1 @@
+"""The runtime: agents, turns, memory, tools and models, usable without any channel."""

@@ -1,0 +1,162 @@
+"""Where messages come from and go to, and what arrives there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class Privacy(StrEnum):
+    """Who can read an address, as its adapter states it."""
+
+    DIRECT = "direct"
+    PRIVATE_GROUP = "private_group"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """One place where one conversation is held.
+
+    `channel` is the adapter's name (`telegram`), `account` the bot account on it, `chat` the
+    platform's chat id, `thread` a thread or topic inside it. The four together are the key.
+    """
+
+    channel: str
+    account: str
+    chat: str
+    thread: str | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the address as one string, unique over all platforms."""
+        place = f"{self.channel}/{self.account}/{self.chat}"
+        return place if self.thread is None else f"{place}/{self.thread}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who acted, as the platform says. `identity` is `<channel>:<platform id>`."""
+
+    identity: str
+    name: str
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that came with a message; `handle` is what the adapter's `download` takes."""
+
+    handle: str
+    name: str
+    media_type: str
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageBody:
+    """A new message."""
+
+    text: str
+    attachments: tuple[Attachment, ...] = ()
+    addressed: bool = True
+    """False for group talk that is not meant for the agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditBody:
+    """The text of an earlier message changed; `message_key` is that message's event key."""
+
+    message_key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PressBody:
+    """A button was pressed. `token` is what the button carried, `card` the message's external id."""
+
+    token: str
+    card: str
+    acknowledge: str | None = None
+    """What the adapter needs to answer the press, such as a callback query id."""
+
+
+InboundBody: TypeAlias = MessageBody | EditBody | PressBody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboundEvent:
+    """One event of a platform, normalised.
+
+    (`address.channel`, `address.account`, `key`) is the dedupe key: the same event delivered
+    again, before or after a restart, has the same key.
+    """
+
+    address: Address
+    key: str
+    sender: Sender
+    body: InboundBody
+    privacy: Privacy
+    sent_at: datetime
+    external_id: str | None = None
+    """The platform's id of the message itself, for replies and reactions."""
+
+
+class ButtonStyle(StrEnum):
+    """How a choice looks where the platform can show it."""
+
+    NORMAL = "normal"
+    GOOD = "good"
+    DANGER = "danger"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """One choice of a card; `token` is short and opaque (at most 40 ASCII characters)."""
+
+    token: str
+    label: str
+    style: ButtonStyle = ButtonStyle.NORMAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextContent:
+    """Text in Markdown. `silent` posts without a notification where the platform can."""
+
+    markdown: str
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardContent:
+    """Text with buttons: an approval, a question, a commit line.
+
+    `text` is plain; `code` is shown verbatim in a fixed-width block and never interpreted.
+    A card without buttons is a settled one.
+    """
+
+    text: str
+    code: str = ""
+    rows: tuple[tuple[Button, ...], ...] = ()
+    silent: bool = False
+
+
+OutboundContent: TypeAlias = TextContent | CardContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboundItem:
+    """One message on its way out: a row of the outbox.
+
+    With `external_id` set the delivery is an edit of that message, otherwise a new message.
+    `id` is deterministic (`<turn>/<n>`), so that a platform that can deduplicate does.
+    """
+
+    id: str
+    address: Address
+    content: OutboundContent
+    external_id: str | None = None
+    reply_to: str | None = None
+    attempts: int = field(default=0, compare=False)
