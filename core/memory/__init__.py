@@ -1,0 +1,1 @@
+"""An agent's memory: Markdown in its own bare git repository, read only as committed."""
