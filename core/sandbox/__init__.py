@@ -1,0 +1,1 @@
+"""Where commands run, and how workspace files are opened without leaving it."""

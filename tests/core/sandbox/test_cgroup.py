@@ -1,0 +1,54 @@
+"""The cgroup that bounds root's processes: made for one command, removed after it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from core.sandbox.cgroup import ProcessCap
+from tests.core.sandbox.labs import IS_ROOT, opened_lab
+
+
+@pytest.fixture
+async def cap() -> ProcessCap:
+    found = await ProcessCap.find() if IS_ROOT else None
+    if found is None:
+        pytest.skip("no pids cgroup can be written here")
+    return found
+
+
+def ours(cap: ProcessCap) -> list[Path]:
+    return list(cap.parent.glob("lodger-*"))
+
+
+async def test_a_program_runs_inside_and_the_group_is_removed_after_it(cap: ProcessCap) -> None:
+    async with cap.around(("cat", "/proc/self/cgroup"), 7) as argv:
+        (group,) = ours(cap)
+        limit = (group / "pids.max").read_text()
+        shown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+    assert (limit, group.name in shown) == ("7\n", True)
+    assert ours(cap) == []
+
+
+async def test_what_a_killed_host_left_behind_is_swept(cap: ProcessCap) -> None:
+    left = cap.parent / "lodger-1-left"
+    left.mkdir()
+
+    assert await ProcessCap.find() == cap
+    assert not left.exists()
+
+
+async def test_a_folder_that_is_no_controller_offers_nothing(tmp_path: Path) -> None:
+    with pytest.raises(OSError):
+        async with ProcessCap(tmp_path / "missing").around(("true",), 7):
+            pytest.fail("it has no cgroup")
+
+
+async def test_no_group_is_left_by_a_command_of_root(real_sandbox, cap: ProcessCap) -> None:
+    with opened_lab("bubblewrap as root", real_sandbox("bubblewrap as root")) as lab:
+        assert await lab.text("echo x; sleep 100 &") == "x\n"
+
+    assert ours(cap) == []
