@@ -1,0 +1,234 @@
+"""A channel in memory: the contract without a platform, and with failures on demand."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from channels.chunking import measure
+from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
+from core.contracts.addresses import (
+    Address,
+    CardContent,
+    InboundEvent,
+    OutboundContent,
+    OutboundItem,
+    PressBody,
+    TextContent,
+)
+from core.contracts.clock import Clock, SystemClock
+from core.contracts.errors import ChannelDown, ChannelError, SendLimited, SendUnknown, StoreError, TextTooLong
+
+FAKE_CAPABILITIES = Capabilities(
+    text_limit=2000,
+    text_unit=TextUnit.CHARS,
+    edits=True,
+    buttons=True,
+    edit_interval=timedelta(0),
+    code_limit=1000,
+)
+
+_RETRY_ACCEPT = timedelta(seconds=1)
+
+
+@dataclass(slots=True)
+class FakeMessage:
+    """A message as people see it now; `versions` are the contents it had, oldest first."""
+
+    external_id: str
+    address: Address
+    content: OutboundContent
+    item_id: str = ""
+    versions: list[OutboundContent] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What can be read, a card's code included."""
+        match self.content:
+            case TextContent(markdown=markdown):
+                return markdown
+            case CardContent(text=text, code=code):
+                return f"{text}\n\n{code}" if code else text
+
+    @property
+    def buttons(self) -> dict[str, str]:
+        """Labels and tokens of the buttons, in their order."""
+        rows = self.content.rows if isinstance(self.content, CardContent) else ()
+        return {button.label: button.token for row in rows for button in row}
+
+
+class FakeChannel:
+    """Keeps everything it is given.
+
+    `messages` is what people see, `deliveries` what the outbox sent, `previews` and `statuses`
+    what replies showed, `acknowledgements` the texts that pressers saw, `accepted` the keys of
+    events that were durable before they were dropped here.
+    """
+
+    def __init__(
+        self, name: str = "fake", *, capabilities: Capabilities = FAKE_CAPABILITIES, clock: Clock | None = None
+    ) -> None:
+        self.messages: dict[str, FakeMessage] = {}
+        self.deliveries: list[OutboundItem] = []
+        self.previews: list[str] = []
+        self.statuses: list[str] = []
+        self.acknowledgements: list[tuple[PressBody, str]] = []
+        self.accepted: list[str] = []
+        self._name = name
+        self._capabilities = capabilities
+        self._clock: Clock = clock or SystemClock()
+        self._events: deque[InboundEvent] = deque()
+        self._arrived = asyncio.Event()
+        self._failures: deque[ChannelError] = deque()
+        self._loses_next = False
+        self._refusal: ChannelDown | None = None
+        self._running = False
+        self._ids = itertools.count(1)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def push(self, event: InboundEvent) -> None:
+        """Let an event arrive; it is offered until the sink accepts it."""
+        self._events.append(event)
+        self._arrived.set()
+
+    def fail_next(self, *errors: ChannelError) -> None:
+        """Let the next sends, edits and previews fail, each with one of `errors`, without effect."""
+        self._failures.extend(errors)
+
+    def lose_next_answer(self) -> None:
+        """Let the next send take effect and raise `SendUnknown`."""
+        self._loses_next = True
+
+    def refuse_token(self, detail: str = "the token is refused") -> None:
+        """Let `run` and every later call raise `ChannelDown`."""
+        self._refusal = ChannelDown(detail)
+        self._arrived.set()
+
+    def delete(self, external_id: str) -> None:
+        """Delete a message, as a person can."""
+        del self.messages[external_id]
+
+    async def run(self, sink: Sink) -> None:
+        self._running = True
+        try:
+            while True:
+                self._raise_if_refused()
+                if self._events:
+                    await self._offer(self._events[0], sink)
+                else:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        finally:
+            self._running = False
+
+    async def _offer(self, event: InboundEvent, sink: Sink) -> None:
+        try:
+            await sink.accept(event)
+        except StoreError:
+            await self._clock.sleep(_RETRY_ACCEPT)
+        else:
+            self._events.popleft()
+            self.accepted.append(event.key)
+
+    def reply(self, address: Address, on_sent: SentCallback) -> AbstractAsyncContextManager[Reply]:
+        return self._reply(address, on_sent)
+
+    @asynccontextmanager
+    async def _reply(self, address: Address, on_sent: SentCallback) -> AsyncIterator[Reply]:
+        yield _FakeReply(self, address, on_sent)
+
+    async def deliver(self, item: OutboundItem) -> str:
+        external_id = self.put(item)
+        self.deliveries.append(item)
+        if self._loses_next:
+            self._loses_next = False
+            raise SendUnknown("the answer was lost")
+        return external_id
+
+    def put(self, item: OutboundItem) -> str:
+        """Make an item visible and return its message's id; raises what was scripted."""
+        self._raise_if_refused()
+        if self._failures:
+            raise self._failures.popleft()
+        content = self._fitted(item.content)
+        message = self.messages.get(item.external_id or "")
+        if message is None:
+            external_id = str(next(self._ids))
+            message = FakeMessage(external_id=external_id, address=item.address, content=content)
+            self.messages[external_id] = message
+        message.content, message.item_id = content, item.id
+        message.versions.append(content)
+        return message.external_id
+
+    async def find(self, item: OutboundItem) -> str | None:
+        return next((message.external_id for message in self.messages.values() if message.item_id == item.id), None)
+
+    async def acknowledge(self, press: PressBody, text: str) -> None:
+        self.acknowledgements.append((press, text))
+
+    async def probe(self) -> Probe:
+        detail = "running" if self._running else "not running"
+        return Probe(healthy=self._running, detail=detail)
+
+    def _fitted(self, content: OutboundContent) -> OutboundContent:
+        limits = self._capabilities
+        if isinstance(content, CardContent) and len(content.code) > limits.code_limit:
+            content = replace(content, code=content.code[: limits.code_limit] + "… (cut)")
+        text = content.markdown if isinstance(content, TextContent) else content.text
+        if measure(text, limits.text_unit) > limits.text_limit:
+            raise TextTooLong(f"longer than {limits.text_limit} {limits.text_unit}")
+        return content
+
+    def _raise_if_refused(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+
+
+class _FakeReply:
+    """Shows at once; a failure that was scripted ends the previews as an unknown post does."""
+
+    def __init__(self, channel: FakeChannel, address: Address, on_sent: SentCallback) -> None:
+        self._channel = channel
+        self._address = address
+        self._on_sent = on_sent
+        self._external_id: str | None = None
+        self._ended = False
+
+    async def show(self, text: str) -> None:
+        if self._ended or not text.strip():
+            return
+        shown = text[: self._channel.capabilities.text_limit]
+        item = OutboundItem(
+            id="", address=self._address, content=TextContent(markdown=shown), external_id=self._external_id
+        )
+        try:
+            external_id = self._channel.put(item)
+        except SendLimited:
+            return
+        except ChannelError:
+            self._ended = True
+            return
+        self._channel.previews.append(shown)
+        if self._external_id is None:
+            self._external_id = external_id
+            await self._on_sent(external_id)
+
+    async def set_status(self, status: str) -> None:
+        self._channel.statuses.append(status)
+
+
+if TYPE_CHECKING:
+    _conforms: type[Channel] = FakeChannel

@@ -1,0 +1,1 @@
+"""Telegram, by python-telegram-bot's `Bot` and an own getUpdates loop."""

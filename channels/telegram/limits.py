@@ -1,0 +1,50 @@
+"""Telegram's numbers, each with its page, all read on 2026-11-30, and the timing chosen by them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+TEXT_LIMIT_UTF16 = 4096
+"""core.telegram.org/bots/api#sendmessage: 1-4096 characters after entities parsing.
+
+The page says characters; UTF-16 units are the safe reading, as entities count them.
+"""
+
+CARD_CODE_LIMIT_UTF16 = 3000
+"""Ours: leaves a card's text at least 1,000 units beside the longest code."""
+
+CALLBACK_DATA_LIMIT_BYTES = 64
+"""core.telegram.org/bots/api#inlinekeyboardbutton: callback_data, 1-64 bytes."""
+
+CALLBACK_ANSWER_LIMIT_CHARS = 200
+"""core.telegram.org/bots/api#answercallbackquery: text, 0-200 characters."""
+
+UPDATE_BATCH_LIMIT = 100
+"""core.telegram.org/bots/api#getupdates: limit, 1-100."""
+
+GENERAL_TOPIC = 1
+"""The forum topic that cannot be named when sending: leave the thread out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How often and how long.
+
+    The intervals keep below "one message per second" in a chat and "20 messages per minute" in a
+    group (core.telegram.org/bots/faq, "My bot is hitting limits"); edits count like messages.
+    """
+
+    private_interval: timedelta = timedelta(seconds=1.1)
+    group_interval: timedelta = timedelta(seconds=3.1)
+    preview_delay: timedelta = timedelta(milliseconds=250)
+    """An answer that is complete sooner is sent once, without a preview or a typing action."""
+    typing_interval: timedelta = timedelta(seconds=4.5)
+    """core.telegram.org/bots/api#sendchataction: the status is set for 5 seconds or less."""
+    poll_timeout: timedelta = timedelta(seconds=25)
+    press_grace: timedelta = timedelta(milliseconds=500)
+    """How long the host may take to answer a press with a text before the adapter answers without."""
+
+    def interval(self, chat: str) -> timedelta:
+        """Return the time between two calls in a chat; ids of groups are negative."""
+        return self.group_interval if chat.startswith("-") else self.private_interval

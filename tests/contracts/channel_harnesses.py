@@ -1,0 +1,162 @@
+"""Channels with their platforms and people, for the contract suite.
+
+A harness owns its channel and plays the platform: `say`, `press`, `seen`, `delete`, `answered`,
+and what goes wrong: `limit_next`, `reject_next` (and `refused`, when that was met),
+`lose_next_answer`, `refuse_token`. To hold another channel to the contract, write one and add
+its opener to `HARNESSES`.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from channels.fake import FakeChannel
+from channels.telegram.adapter import TelegramChannel
+from channels.telegram.limits import Timing
+from core.contracts.addresses import Address, InboundEvent, MessageBody, PressBody, Privacy, Sender
+from core.contracts.clock import SystemClock
+from core.contracts.errors import SendLimited, SendRejected
+from tests.platforms.telegram_server import TOKEN, TelegramServer
+
+
+class FastClock(SystemClock):
+    """A clock on which time runs fifty times as fast, so that back-offs are short."""
+
+    def monotonic(self):
+        return super().monotonic() * 50
+
+    async def sleep(self, duration):
+        await super().sleep(duration / 50)
+
+
+@dataclass
+class Seen:
+    """A message as people see it."""
+
+    external_id: str
+    text: str
+    labels: tuple[str, ...]
+
+
+class FakeHarness:
+    """The channel in memory, which is its own platform."""
+
+    def __init__(self):
+        self.channel = FakeChannel("fake", clock=FastClock())
+        self.address = Address(channel="fake", account="bot", chat="111")
+        self._count = 0
+
+    async def close(self):
+        pass
+
+    def say(self, text):
+        self._push(MessageBody(text=text))
+
+    def press(self, seen, label):
+        token = self.channel.messages[seen.external_id].buttons[label]
+        self._push(PressBody(token=token, card=seen.external_id, acknowledge="q1"))
+
+    def _push(self, body):
+        self._count += 1
+        self.channel.push(
+            InboundEvent(
+                address=self.address,
+                key=f"event/{self._count}",
+                sender=Sender(identity="fake:111", name="Alice"),
+                body=body,
+                privacy=Privacy.DIRECT,
+                sent_at=datetime(2026, 1, 1, tzinfo=UTC),
+            )
+        )
+
+    def seen(self):
+        return [Seen(m.external_id, m.text, tuple(m.buttons)) for m in self.channel.messages.values()]
+
+    def delete(self, external_id):
+        self.channel.delete(external_id)
+
+    def limit_next(self, seconds):
+        self.channel.fail_next(SendLimited("slow down", retry_after=timedelta(seconds=seconds)))
+
+    def reject_next(self):
+        self.channel.fail_next(SendRejected("blocked"))
+
+    async def refused(self):
+        """Return when the call of `reject_next` was made."""
+
+    def lose_next_answer(self):
+        self.channel.lose_next_answer()
+
+    def refuse_token(self):
+        self.channel.refuse_token()
+
+    def answered(self):
+        return [text for _, text in self.channel.acknowledgements]
+
+
+class TelegramHarness:
+    """The real adapter and SDK against the fake Bot API."""
+
+    def __init__(self, server):
+        moment = timedelta(milliseconds=1)
+        self.server = server
+        self.channel = TelegramChannel(
+            token=TOKEN,
+            api_base=server.api_base,
+            clock=FastClock(),
+            mask=lambda text: text,
+            timing=Timing(private_interval=moment, preview_delay=moment, press_grace=timedelta(seconds=30)),
+        )
+        self.address = Address(channel="telegram", account="123456789", chat="111")
+        server.open_chat(111)
+
+    @classmethod
+    async def open(cls):
+        server = TelegramServer(TOKEN)
+        await server.start()
+        return cls(server)
+
+    async def close(self):
+        await self.channel.__aexit__(None, None, None)
+        await self.server.stop()
+
+    def say(self, text):
+        self.server.user_says(111, text)
+
+    def press(self, seen, label):
+        message_id = int(seen.external_id)
+        data = self.server.chats.by_id[111].messages[message_id].buttons[label]
+        self.server.press(111, message_id, data)
+
+    def seen(self):
+        return [Seen(str(m.id), m.text, tuple(m.buttons)) for m in self.server.visible(111)]
+
+    def delete(self, external_id):
+        self.server.delete(111, int(external_id))
+
+    def limit_next(self, seconds):
+        body = {"ok": False, "error_code": 429, "description": "Too Many", "parameters": {"retry_after": seconds}}
+        self.server.fail_next("sendMessage", 429, body)
+
+    def reject_next(self):
+        body = {"ok": False, "error_code": 403, "description": "Forbidden: bot was blocked by the user"}
+        self.server.fail_next("sendMessage", 403, body)
+
+    async def refused(self):
+        await self.server.wait_for(lambda: any(call.status == 403 for call in self.server.calls))
+
+    def lose_next_answer(self):
+        self.server.fail_next("sendMessage", drop_after=True)
+
+    def refuse_token(self):
+        self.server.revoked = True
+        self.server.updates.end_poll("revoked")
+
+    def answered(self):
+        return list(self.server.answers.values())
+
+
+async def _fake():
+    return FakeHarness()
+
+
+HARNESSES = {"fake": _fake, "telegram": TelegramHarness.open}
