@@ -1,0 +1,182 @@
+"""What single values cannot show: names that must exist, values that must differ, and warnings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from urllib.parse import unquote, urlsplit
+
+from bot.config.model import (
+    DEFAULT_AGENT,
+    DEFAULT_NAME,
+    DEMO_MODEL,
+    AgentSection,
+    Channels,
+    DiscordSettings,
+    ModelSection,
+    Settings,
+    SlackSettings,
+    TelegramSettings,
+)
+from bot.config.secrets import PLAIN, Secret
+from bot.config.sections import read_section
+from bot.config.values import Place, closest
+from core.permissions.policy import shadowed_rules
+from core.secrets.redaction import SHORTEST_SECRET_CHARS
+
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+
+
+def completed(settings: Settings, place: Place) -> Settings:
+    """Return the settings with a model and an agent where none is given, and every name filled in.
+
+    Raises:
+        ConfigError: A name is left out and several could be meant.
+    """
+    models = settings.models or {DEFAULT_NAME: ModelSection(model=DEMO_MODEL)}
+    agents_place = place.child("agents")
+    given = settings.agents or {DEFAULT_AGENT: read_section(AgentSection, {}, agents_place.child(DEFAULT_AGENT))}
+    agents = {
+        name: replace(agent, model=agent.model or _only(models, DEFAULT_NAME, agents_place.child(name).child("model")))
+        for name, agent in given.items()
+    }
+    return replace(settings, models=models, agents=agents, channels=_completed_channels(settings, agents, place))
+
+
+def check(settings: Settings, place: Place) -> None:
+    """Refuse settings that contradict themselves.
+
+    Raises:
+        ConfigError: The first contradiction found.
+    """
+    _check_names(settings, place)
+    _check_slack(settings.channels.slack, place.child("channels").child("slack"))
+    _check_tokens_differ(settings, place)
+    _check_folders(settings, place)
+    if settings.permissions.remind_after >= settings.permissions.deadline:
+        raise place.child("permissions").child("remind_after").error("must be shorter than permissions.deadline")
+
+
+def secret_values(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return every secret as (name, value), for the redactor; the name is the key's path.
+
+    A password inside the database address is listed by itself, too. Values that are too short
+    to be masked are left out; `warnings_of` tells of them.
+    """
+    found = [(name, secret.reveal()) for name, secret in _secrets(settings)]
+    url = settings.host.database_url
+    if url is not None and (password := _password(url)):
+        found += [("host.database_url", password), ("host.database_url", unquote(password))]
+    return tuple(dict.fromkeys(pair for pair in found if len(pair[1]) >= SHORTEST_SECRET_CHARS))
+
+
+def warnings_of(settings: Settings) -> tuple[str, ...]:
+    """Return what works but should be changed, a line each; no line holds a secret."""
+    return (*_secret_warnings(settings), *_permission_warnings(settings))
+
+
+def _only(known: Mapping[str, object], preferred: str, place: Place) -> str:
+    if preferred in known:
+        return preferred
+    if len(known) == 1:
+        return next(iter(known))
+    raise place.error("is missing", f"one of {', '.join(known)}")
+
+
+def _completed_channels(settings: Settings, agents: Mapping[str, AgentSection], place: Place) -> Channels:
+    def agent_of(name: str, channel: TelegramSettings | SlackSettings | DiscordSettings) -> str:
+        return channel.agent or _only(agents, DEFAULT_AGENT, place.child("channels").child(name).child("agent"))
+
+    channels = settings.channels
+    telegram, slack, discord = channels.telegram, channels.slack, channels.discord
+    return Channels(
+        telegram=telegram and replace(telegram, agent=agent_of("telegram", telegram)),
+        slack=slack and replace(slack, agent=agent_of("slack", slack)),
+        discord=discord and replace(discord, agent=agent_of("discord", discord)),
+    )
+
+
+def _configured(channels: Channels) -> Iterator[tuple[str, TelegramSettings | SlackSettings | DiscordSettings]]:
+    for name, channel in (("telegram", channels.telegram), ("slack", channels.slack), ("discord", channels.discord)):
+        if channel is not None:
+            yield name, channel
+
+
+def _check_names(settings: Settings, place: Place) -> None:
+    for name, agent in settings.agents.items():
+        _must_be_known(agent.model, settings.models, place.child("agents").child(name).child("model"), "model")
+    for name, model in settings.models.items():
+        for number, fallback in enumerate(model.fallbacks):
+            where = place.child("models").child(name).child("fallbacks").child(number)
+            _must_be_known(fallback, settings.models, where, "model")
+            if fallback == name:
+                raise where.error(f"the model {name!r} cannot stand in for itself")
+    for name, channel in _configured(settings.channels):
+        _must_be_known(channel.agent, settings.agents, place.child("channels").child(name).child("agent"), "agent")
+
+
+def _must_be_known(name: str, known: Mapping[str, object], place: Place, kind: str) -> None:
+    if name not in known:
+        raise place.error(f"there is no [{kind}s.{name}]", closest(name, known) or f"{kind}s here: {', '.join(known)}")
+
+
+def _check_slack(slack: SlackSettings | None, place: Place) -> None:
+    if slack is not None and (slack.app_token is None) == (slack.signing_secret is None):
+        raise place.error("needs either app_token (Socket Mode) or signing_secret (HTTP)")
+
+
+def _check_tokens_differ(settings: Settings, place: Place) -> None:
+    seen: dict[Secret, str] = {}
+    for name, secret in _secrets(settings.channels, "channels"):
+        if secret in seen:
+            where = place
+            for key in name.split("."):
+                where = where.child(key)
+            raise where.error(f"is the same token as {seen[secret]}", "one token serves one connection")
+        seen[secret] = name
+
+
+def _check_folders(settings: Settings, place: Place) -> None:
+    data = settings.host.data_dir.resolve()
+    for name, agent in settings.agents.items():
+        workspace = agent.workspace.resolve()
+        if data.is_relative_to(workspace):
+            where = place.child("agents").child(name).child("workspace")
+            raise where.error(f"{str(agent.workspace)!r} holds host.data_dir, which no agent may reach")
+
+
+def _secrets(part: object, path: str = "") -> Iterator[tuple[str, Secret]]:
+    if isinstance(part, Secret):
+        yield path, part
+    elif isinstance(part, Mapping):
+        for name, value in part.items():
+            yield from _secrets(value, f"{path}.{name}")
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _secrets(getattr(part, field.name), f"{path}.{field.name}" if path else field.name)
+
+
+def _password(url: Secret) -> str:
+    try:
+        return urlsplit(url.reveal()).password or ""
+    except ValueError:
+        return ""
+
+
+def _secret_warnings(settings: Settings) -> Iterator[str]:
+    for name, secret in _secrets(settings):
+        value = secret.reveal()
+        if secret.source == PLAIN and _VARIABLE.fullmatch(value):
+            yield f'{name} is the very text "${{NAME}}"; for the variable of that name write {{ env = "NAME" }}'
+        elif secret.source == PLAIN and (name != "host.database_url" or _password(secret)):
+            yield f"{name} stands in the file as plain text; better refer to it: env, file or keyring"
+        if len(value) < SHORTEST_SECRET_CHARS:
+            yield f"{name} is shorter than {SHORTEST_SECRET_CHARS} characters and cannot be masked"
+
+
+def _permission_warnings(settings: Settings) -> Iterator[str]:
+    if not settings.permissions.approvers:
+        yield "permissions.approvers is empty: nobody can approve anything"
+    for rule in shadowed_rules(settings.permissions.rules):
+        yield f'the rule "{rule.name}" never asks, an earlier step allows it; use action = "always_ask"'

@@ -1,0 +1,287 @@
+"""Every key of the configuration, its type and its default; `config.example.toml` explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from bot.config.secrets import Secret
+from bot.config.sections import Converted, Named, Section
+from bot.config.values import (
+    Choice,
+    ListenAddress,
+    ListOf,
+    Place,
+    address,
+    approver,
+    count,
+    directory,
+    duration,
+    filled_text,
+    identity,
+    listen,
+    money,
+    optional_directory,
+    secret,
+    text,
+    zone,
+)
+from core.contracts.agents import ModelSettings, PermissionMode
+from core.contracts.permissions import Action, PersonRole
+from core.permissions.approvals import DEFAULT_APPROVERS
+from core.permissions.rules import Rule, RuleError, make_rule
+
+DEFAULT_NAME = "main"
+DEFAULT_AGENT = "lodger"
+DEMO_MODEL = "scripted/demo"
+DEFAULT_LISTEN = ListenAddress(host="127.0.0.1", port=8787)
+
+
+class LogLevel(StrEnum):
+    """From how important on a log line is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogForm(StrEnum):
+    """How a log line is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ClientKind(StrEnum):
+    """By which client a model is reached."""
+
+    AUTO = "auto"
+    LITELLM = "litellm"
+    DIRECT = "direct"
+
+
+class DirectMessages(StrEnum):
+    """What an unknown person's direct message leads to."""
+
+    PAIRING = "pairing"
+    ALLOWLIST = "allowlist"
+    OPEN = "open"
+
+
+class GroupTalk(StrEnum):
+    """What an agent answers in an admitted group."""
+
+    MENTION = "mention"
+    PARTICIPATE = "participate"
+    ALL = "all"
+
+
+class SandboxKind(StrEnum):
+    """What isolates commands."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
+    UNSAFE_HOST_SHELL = "unsafe_host_shell"
+
+
+class NetworkAccess(StrEnum):
+    """What commands reach."""
+
+    NONE = "none"
+    ALLOWLIST = "allowlist"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """`[host]`. No `database_url`: SQLite in `data_dir`; it is a secret because it may hold a password."""
+
+    data_dir: Annotated[Path, directory] = Path("~/.local/share/lodger")
+    database_url: Annotated[Secret | None, _database_url] = None
+    time_zone: Annotated[str, zone] = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """`[logs]`."""
+
+    level: Annotated[LogLevel, Choice(LogLevel)] = LogLevel.INFO
+    form: Annotated[LogForm, Choice(LogForm)] = LogForm.TEXT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleSettings:
+    """`[console]`. `listen` is None where the console is switched off."""
+
+    listen: Annotated[ListenAddress | None, listen] = DEFAULT_LISTEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSection:
+    """`[models.NAME]`. Zero tokens and an empty toolset: as the model facts say."""
+
+    model: Annotated[str, filled_text]
+    api_key: Annotated[Secret | None, secret] = None
+    api_base: Annotated[str, address] = ""
+    fallbacks: Annotated[tuple[str, ...], ListOf(filled_text)] = ()
+    client: Annotated[ClientKind, Choice(ClientKind)] = ClientKind.AUTO
+    window_tokens: Annotated[int, count] = 0
+    max_output_tokens: Annotated[int, count] = 0
+    toolset: Annotated[str, text] = ""
+
+    def settings(self, name: str) -> ModelSettings:
+        """Return what the core takes; the key is handed over apart from it."""
+        return ModelSettings(
+            name=name,
+            model=self.model,
+            api_base=self.api_base,
+            client=self.client.value,
+            fallbacks=self.fallbacks,
+            window_tokens=self.window_tokens,
+            max_output_tokens=self.max_output_tokens,
+            toolset=self.toolset,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSection:
+    """`[agents.NAME]`. `model` names a `[models.NAME]`; `memory` is a folder of initial files."""
+
+    model: Annotated[str, text] = ""
+    permission_mode: Annotated[PermissionMode, Choice(PermissionMode)] = PermissionMode.ASK
+    workspace: Annotated[Path, directory] = Path("~/lodger-workspace")
+    memory: Annotated[Path | None, optional_directory] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramSettings:
+    """`[channels.telegram]`."""
+
+    token: Annotated[Secret, secret]
+    agent: Annotated[str, text] = ""
+    api_base: Annotated[str, address] = "https://api.telegram.org"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackSettings:
+    """`[channels.slack]`. `app_token` for Socket Mode, `signing_secret` for HTTP."""
+
+    bot_token: Annotated[Secret, secret]
+    app_token: Annotated[Secret | None, secret] = None
+    signing_secret: Annotated[Secret | None, secret] = None
+    agent: Annotated[str, text] = ""
+    api_base: Annotated[str, address] = "https://slack.com/api/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscordSettings:
+    """`[channels.discord]`. An empty `gateway_url` is the library's own."""
+
+    token: Annotated[Secret, secret]
+    agent: Annotated[str, text] = ""
+    api_base: Annotated[str, address] = "https://discord.com/api/v10"
+    gateway_url: Annotated[str, address] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Channels:
+    """`[channels]`: the platforms that are configured."""
+
+    telegram: Annotated[TelegramSettings | None, Section(TelegramSettings)] = None
+    slack: Annotated[SlackSettings | None, Section(SlackSettings)] = None
+    discord: Annotated[DiscordSettings | None, Section(DiscordSettings)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessSettings:
+    """`[access]`: who may talk, steer and administer."""
+
+    owners: Annotated[tuple[str, ...], ListOf(identity)] = ()
+    operators: Annotated[tuple[str, ...], ListOf(identity)] = ()
+    direct_messages: Annotated[DirectMessages, Choice(DirectMessages)] = DirectMessages.PAIRING
+    groups: Annotated[GroupTalk, Choice(GroupTalk)] = GroupTalk.MENTION
+    allow: Annotated[tuple[str, ...], ListOf(identity)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSection:
+    """One element of `permissions.rules`."""
+
+    tool: Annotated[str, filled_text]
+    action: Annotated[Action, Choice(Action)]
+    match: Annotated[str, text] = ""
+    channel: Annotated[str, text] = ""
+    role: Annotated[PersonRole | None, Choice(PersonRole)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionSettings:
+    """`[permissions]`. No approvers: nobody can approve."""
+
+    rules: Annotated[tuple[Rule, ...], ListOf(Converted(Section(RuleSection), _rule))] = ()
+    approvers: Annotated[tuple[str, ...], ListOf(approver)] = DEFAULT_APPROVERS
+    deadline: Annotated[timedelta, duration] = timedelta(hours=24)
+    remind_after: Annotated[timedelta, duration] = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSettings:
+    """`[sandbox]`."""
+
+    kind: Annotated[SandboxKind, Choice(SandboxKind)] = SandboxKind.AUTO
+    network: Annotated[NetworkAccess, Choice(NetworkAccess)] = NetworkAccess.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSettings:
+    """`[budgets]`, in US dollars; 0 is no limit."""
+
+    per_person_per_day_usd: Annotated[float, money] = 5.0
+    per_day_usd: Annotated[float, money] = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole configuration, checked. `source` is None where no file was found."""
+
+    host: Annotated[HostSettings, Section(HostSettings)] = field(default_factory=HostSettings)
+    logs: Annotated[LogSettings, Section(LogSettings)] = field(default_factory=LogSettings)
+    console: Annotated[ConsoleSettings, Section(ConsoleSettings)] = field(default_factory=ConsoleSettings)
+    models: Annotated[Mapping[str, ModelSection], Named(ModelSection)] = field(default_factory=dict)
+    agents: Annotated[Mapping[str, AgentSection], Named(AgentSection)] = field(default_factory=dict)
+    channels: Annotated[Channels, Section(Channels)] = field(default_factory=Channels)
+    access: Annotated[AccessSettings, Section(AccessSettings)] = field(default_factory=AccessSettings)
+    permissions: Annotated[PermissionSettings, Section(PermissionSettings)] = field(default_factory=PermissionSettings)
+    sandbox: Annotated[SandboxSettings, Section(SandboxSettings)] = field(default_factory=SandboxSettings)
+    budgets: Annotated[BudgetSettings, Section(BudgetSettings)] = field(default_factory=BudgetSettings)
+    source: Path | None = None
+    warnings: tuple[str, ...] = ()
+    """What works but should be changed, for doctor: one line each, no secret in any."""
+
+
+def _database_url(value: object, place: Place) -> Secret | None:
+    if value == "":
+        return None
+    url = secret(value, place)
+    if not url.reveal().startswith(("sqlite", "postgresql+psycopg://")):
+        raise place.error("expected a database address", "postgresql+psycopg://..., or nothing for SQLite in data_dir")
+    return url
+
+
+def _rule(section: RuleSection, place: Place) -> Rule:
+    try:
+        return make_rule(
+            tool=section.tool,
+            action=section.action,
+            match=section.match,
+            channel=section.channel,
+            role=section.role,
+        )
+    except RuleError as error:
+        raise place.child(error.field).error(error.detail) from error

@@ -1,0 +1,1 @@
+"""Secret values and their masking at every sink."""
