@@ -1,0 +1,1 @@
+"""The web console: chat, approvals, memory and audit for the person at this machine."""

@@ -1,0 +1,237 @@
+"""The channel of this machine: chats that live on the web console, in a terminal, or headless.
+
+The same contract as any platform, so that everything can be tried without a token. What a
+platform would show is handed to whoever subscribes to a chat; nobody listening is no failure,
+because the history is read back from the inbox and outbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
+from core.contracts.addresses import (
+    Address,
+    InboundEvent,
+    MessageBody,
+    OutboundContent,
+    OutboundItem,
+    PressBody,
+    Privacy,
+    Sender,
+)
+from core.contracts.clock import Clock
+from core.contracts.errors import ChannelDown
+from core.contracts.ids import new_id
+
+ACCOUNT = "local"
+_QUEUE_LIMIT = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A person said something; seen by every viewer of the chat."""
+
+    key: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A message was posted or edited; `external_id` says which."""
+
+    external_id: str
+    content: OutboundContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Previewed:
+    """The answer so far; the message of the same `external_id` replaces it."""
+
+    external_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSet:
+    """What the agent is doing; empty when it is idle."""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """A short answer to a press."""
+
+    text: str
+
+
+FeedEvent: TypeAlias = Said | Shown | Previewed | StatusSet | Noticed
+
+
+class FeedChannel:
+    """One local channel. Chats are any names; a person on this machine is always direct."""
+
+    def __init__(self, name: str, clock: Clock) -> None:
+        self._name = name
+        self._clock = clock
+        self._sink: Sink | None = None
+        self._running = asyncio.Event()
+        self._subscribers: dict[str, set[asyncio.Queue[FeedEvent]]] = {}
+        self._presses: dict[str, str] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            text_limit=100_000,
+            text_unit=TextUnit.CHARS,
+            edits=True,
+            buttons=True,
+            edit_interval=timedelta(milliseconds=50),
+            code_limit=100_000,
+        )
+
+    def address(self, chat: str) -> Address:
+        """Return the address of one chat of this channel."""
+        return Address(channel=self._name, account=ACCOUNT, chat=chat)
+
+    async def run(self, sink: Sink) -> None:
+        self._sink = sink
+        self._running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._running.clear()
+            self._sink = None
+
+    async def say(self, chat: str, sender: Sender, text: str, *, key: str | None = None) -> None:
+        """Hand in a person's message; returns when it is durable.
+
+        Args:
+            chat: Name of the chat.
+            sender: Who speaks.
+            text: What is said.
+            key: The client's own id of the message: sent twice, it counts once.
+
+        Raises:
+            StoreError: It was not stored; the client keeps it.
+        """
+        event_key = key or new_id("say")
+        await self._accept(chat, sender, event_key, MessageBody(text=text))
+        self._publish(self.address(chat).key, Said(key=event_key, name=sender.name, text=text))
+
+    async def press(self, chat: str, sender: Sender, token: str, card: str) -> None:
+        """Hand in a button press; its answer is published as `Noticed`."""
+        press_id = new_id("press")
+        self._presses[press_id] = self.address(chat).key
+        await self._accept(chat, sender, press_id, PressBody(token=token, card=card, acknowledge=press_id))
+
+    @asynccontextmanager
+    async def subscribe(self, chat: str) -> AsyncIterator[asyncio.Queue[FeedEvent]]:
+        """Give a queue of everything that happens in the chat from now on.
+
+        A viewer that does not read 1,000 events is dropped from the feed: its queue gets no more.
+        """
+        queue: asyncio.Queue[FeedEvent] = asyncio.Queue(maxsize=_QUEUE_LIMIT)
+        viewers = self._subscribers.setdefault(self.address(chat).key, set())
+        viewers.add(queue)
+        try:
+            yield queue
+        finally:
+            viewers.discard(queue)
+
+    def reply(self, address: Address, on_sent: SentCallback) -> AbstractAsyncContextManager[Reply]:
+        return self._reply(address, on_sent)
+
+    @asynccontextmanager
+    async def _reply(self, address: Address, on_sent: SentCallback) -> AsyncIterator[Reply]:
+        self._publish(address.key, StatusSet(status="thinking"))
+        try:
+            yield _FeedReply(self, address, on_sent)
+        finally:
+            self._publish(address.key, StatusSet(status=""))
+
+    async def deliver(self, item: OutboundItem) -> str:
+        external_id = item.external_id or item.id
+        self._publish(item.address.key, Shown(external_id=external_id, content=item.content))
+        return external_id
+
+    async def find(self, item: OutboundItem) -> str | None:
+        # Showing an item again under the same id doubles nothing, so nobody needs to look.
+        del item
+        return None
+
+    async def acknowledge(self, press: PressBody, text: str) -> None:
+        key = self._presses.pop(press.acknowledge or "", None)
+        if key is not None and text:
+            self._publish(key, Noticed(text=text))
+
+    async def probe(self) -> Probe:
+        running = self._running.is_set()
+        return Probe(healthy=running, detail="serving" if running else "not started")
+
+    async def _accept(self, chat: str, sender: Sender, key: str, body: MessageBody | PressBody) -> None:
+        if self._sink is None:
+            msg = f"{self._name} is not running"
+            raise ChannelDown(msg)
+        await self._sink.accept(
+            InboundEvent(
+                address=self.address(chat),
+                key=key,
+                sender=sender,
+                body=body,
+                privacy=Privacy.DIRECT,
+                sent_at=self._clock.now(),
+            )
+        )
+
+    def new_external_id(self) -> str:
+        """Return an id for a preview's message."""
+        return f"live-{next(self._numbers)}-{new_id('m')}"
+
+    def _publish(self, key: str, event: FeedEvent) -> None:
+        for queue in tuple(self._subscribers.get(key, ())):
+            try:
+                queue.put_nowait(event)
+            except asyncio.QueueFull:
+                self._subscribers[key].discard(queue)
+
+    def preview(self, address: Address, event: FeedEvent) -> None:
+        """Show something that is not stored."""
+        self._publish(address.key, event)
+
+
+class _FeedReply:
+    """Previews go straight to the viewers; the first one reports its id."""
+
+    def __init__(self, channel: FeedChannel, address: Address, on_sent: SentCallback) -> None:
+        self._channel = channel
+        self._address = address
+        self._on_sent = on_sent
+        self._external_id = ""
+
+    async def show(self, text: str) -> None:
+        if not self._external_id:
+            self._external_id = self._channel.new_external_id()
+            await self._on_sent(self._external_id)
+        self._channel.preview(self._address, Previewed(external_id=self._external_id, text=text))
+
+    async def set_status(self, status: str) -> None:
+        self._channel.preview(self._address, StatusSet(status=status))
+
+
+if TYPE_CHECKING:
+    _conforms: type[Channel] = FeedChannel
+    _reply_conforms: type[Reply] = _FeedReply

@@ -1,0 +1,1 @@
+"""The terminal's way of drawing a local chat."""
