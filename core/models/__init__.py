@@ -1,0 +1,1 @@
+"""Ways to a model: the clients behind `core.contracts.models.ModelClient`."""
