@@ -1,0 +1,1 @@
+"""Engines: who rings the doorbells that stores submit."""

@@ -1,0 +1,277 @@
+"""Inbox, bindings and outbox in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from core.contracts.addresses import InboundEvent, OutboundContent, OutboundItem
+from core.contracts.clock import Clock
+from core.contracts.delivery import Binding, DeliveryStore, InboxRow, InboxState, OutboxRow, OutboxState
+from core.contracts.errors import InvalidInput, NotFound
+from core.contracts.ids import ConversationId, TurnId
+from core.stores import outbox
+from core.stores.address_codec import address_to_json, inbound_to_json
+from core.stores.connection import Database, SqlTransaction
+from core.stores.doorbells import Doorbells
+from core.stores.records import binding_from, inbox_from, outbox_from
+from core.stores.tables.delivery import BINDINGS, INBOX, OUTBOX
+from core.stores.text import dump
+
+_GIVEN_UP = frozenset({OutboxState.FAILED, OutboxState.UNKNOWN})
+_GONE = (OutboxState.DROPPED.value, OutboxState.FAILED.value, OutboxState.LIVE.value)
+
+
+_INSERT_NEW_EVENT = (
+    insert(INBOX).on_conflict_do_nothing(index_elements=["channel", "account", "event_key"]).returning(INBOX.c.id)
+)
+
+
+class SqlDelivery:
+    """The delivery store; every method is one transaction."""
+
+    def __init__(self, database: Database, doorbells: Doorbells, clock: Clock) -> None:
+        self._database = database
+        self._doorbells = doorbells
+        self._clock = clock
+
+    async def accept(self, event: InboundEvent, *, conversation_id: ConversationId | None) -> bool:
+        row = {
+            "channel": event.address.channel,
+            "account": event.address.account,
+            "event_key": event.key,
+            "address_key": event.address.key,
+            "state": (InboxState.NEW if conversation_id is None else InboxState.QUEUED).value,
+            "conversation_id": conversation_id,
+            "turn_id": None,
+            "event": dump(inbound_to_json(event)),
+            "received_at": self._clock.now(),
+        }
+
+        def operation(tx: SqlTransaction) -> bool:
+            if tx.connection.execute(_INSERT_NEW_EVENT, row).one_or_none() is None:
+                return False
+            if conversation_id is None:
+                self._doorbells.ring_address(tx, event.address)
+            else:
+                self._doorbells.ring_conversation(tx, conversation_id)
+            return True
+
+        return await self._database.write(operation)
+
+    async def new_events(self, address_key: str) -> tuple[InboxRow, ...]:
+        return await self._inbox(INBOX.c.address_key == address_key, INBOX.c.state == InboxState.NEW.value)
+
+    async def route(self, inbox_id: int, conversation_id: ConversationId) -> None:
+        statement = (
+            update(INBOX)
+            .where(INBOX.c.id == inbox_id, INBOX.c.state == InboxState.NEW.value)
+            .values(state=InboxState.QUEUED.value, conversation_id=conversation_id)
+            .returning(INBOX.c.id)
+        )
+
+        def operation(tx: SqlTransaction) -> None:
+            if tx.connection.execute(statement).one_or_none() is not None:
+                self._doorbells.ring_conversation(tx, conversation_id)
+            elif tx.connection.execute(select(INBOX.c.id).where(INBOX.c.id == inbox_id)).one_or_none() is None:
+                raise NotFound("inbox row", str(inbox_id))
+
+        await self._database.write(operation)
+
+    async def inbox_of(self, address_key: str, *, limit: int = 100) -> tuple[InboxRow, ...]:
+        newest = select(INBOX).where(INBOX.c.address_key == address_key).order_by(INBOX.c.id.desc()).limit(limit)
+
+        def operation(connection: Connection) -> tuple[InboxRow, ...]:
+            return tuple(inbox_from(row) for row in reversed(connection.execute(newest).all()))
+
+        return await self._database.read(operation)
+
+    async def complete(self, inbox_ids: Sequence[int]) -> None:
+        statement = update(INBOX).where(INBOX.c.id.in_(inbox_ids)).values(state=InboxState.DONE.value)
+        if inbox_ids:
+            await self._database.write(lambda tx: tx.connection.execute(statement))
+
+    async def queued(self, conversation_id: ConversationId) -> tuple[InboxRow, ...]:
+        return await self._inbox(INBOX.c.conversation_id == conversation_id, INBOX.c.state == InboxState.QUEUED.value)
+
+    async def taken(self, turn_id: TurnId) -> tuple[InboxRow, ...]:
+        return await self._inbox(INBOX.c.turn_id == turn_id)
+
+    async def withdraw_queued(self, conversation_id: ConversationId) -> int:
+        statement = (
+            update(INBOX)
+            .where(INBOX.c.conversation_id == conversation_id, INBOX.c.state == InboxState.QUEUED.value)
+            .values(state=InboxState.DONE.value)
+            .returning(INBOX.c.id)
+        )
+        return await self._database.write(lambda tx: len(tx.connection.execute(statement).all()))
+
+    async def binding(self, address_key: str) -> Binding | None:
+        return await self._binding(BINDINGS.c.address_key == address_key)
+
+    async def bind(self, binding: Binding) -> None:
+        values = {
+            "address": dump(address_to_json(binding.address)),
+            "agent_id": binding.agent_id,
+            "conversation_id": binding.conversation_id,
+            "bound_at": self._clock.now(),
+        }
+        statement = insert(BINDINGS).values(address_key=binding.address.key, **values)
+        replacing = statement.on_conflict_do_update(index_elements=["address_key"], set_=values)
+        await self._database.write(lambda tx: tx.connection.execute(replacing))
+
+    async def binding_of(self, conversation_id: ConversationId) -> Binding | None:
+        return await self._binding(BINDINGS.c.conversation_id == conversation_id)
+
+    async def post(self, items: Sequence[OutboundItem], *, turn_id: TurnId | None = None) -> None:
+        now = self._clock.now()
+
+        def operation(tx: SqlTransaction) -> None:
+            chats = outbox.insert_items(tx.connection, items, OutboxState.PENDING, turn_id=turn_id, now=now)
+            for chat in sorted(chats):
+                self._doorbells.ring_chat(tx, chat)
+
+        await self._database.write(operation)
+
+    async def amend(self, item_id: str, content: OutboundContent) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            chat = _amend(tx.connection, item_id, outbox.content_text(content))
+            if chat is not None:
+                self._doorbells.ring_chat(tx, chat)
+
+        await self._database.write(operation)
+
+    async def outgoing(self, key: str) -> tuple[OutboxRow, ...]:
+        now = self._clock.now()
+        return await self._database.read(lambda connection: outbox.deliverable(connection, key, now))
+
+    async def outbox_row(self, item_id: str) -> OutboxRow:
+        return await self._database.read(lambda connection: outbox_from(outbox.find_row(connection, item_id)))
+
+    async def outbox_of(self, address_key: str, *, limit: int = 100) -> tuple[OutboxRow, ...]:
+        shown = OUTBOX.c.external_id.is_not(None) | OUTBOX.c.state.not_in(_GONE)
+        statement = (
+            select(OUTBOX)
+            .where(OUTBOX.c.address_key == address_key, shown)
+            .order_by(OUTBOX.c.position.desc(), OUTBOX.c.part.desc())
+            .limit(limit)
+        )
+
+        def operation(connection: Connection) -> tuple[OutboxRow, ...]:
+            return tuple(outbox_from(row) for row in reversed(connection.execute(statement).all()))
+
+        return await self._database.read(operation)
+
+    async def mark_attempted(self, item_id: str) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            row = outbox.find_row(tx.connection, item_id)
+            if row.state not in outbox.WAITING_STATES:
+                raise InvalidInput(f"outbox row {item_id!r} is {row.state!r} and not to be sent")
+            attempted = OutboxState.ATTEMPTED.value
+            outbox.set_row(tx.connection, item_id, state=attempted, attempts=row.attempts + 1)
+
+        await self._database.write(operation)
+
+    async def mark_visible(self, item_id: str, external_id: str) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            row = outbox.find_row(tx.connection, item_id)
+            # A late preview of a row that became final is adopted only where nothing else is visible.
+            if row.state == OutboxState.LIVE.value or row.external_id is None:
+                outbox.set_row(tx.connection, item_id, external_id=external_id)
+
+        await self._database.write(operation)
+
+    async def mark_sent(self, item_id: str, external_id: str, *, content: OutboundContent) -> None:
+        now = self._clock.now()
+
+        def operation(tx: SqlTransaction) -> None:
+            row = outbox.find_row(tx.connection, item_id)
+            values: dict[str, object] = {"external_id": external_id, "sent_at": now, "not_before": None, "error": ""}
+            if row.content == outbox.content_text(content):
+                values["state"] = OutboxState.SENT.value
+            else:
+                values |= {"state": OutboxState.PENDING.value, "attempts": 0}
+                self._doorbells.ring_chat(tx, row.chat_key)
+            outbox.set_row(tx.connection, item_id, **values)
+
+        await self._database.write(operation)
+
+    async def defer(self, item_id: str, until: datetime, error: str) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            row = outbox.find_row(tx.connection, item_id)
+            pending = OutboxState.PENDING.value
+            outbox.set_row(tx.connection, item_id, state=pending, not_before=until, error=error)
+            self._doorbells.ring_chat(tx, row.chat_key, until)
+
+        await self._database.write(operation)
+
+    async def fail(self, item_id: str, state: OutboxState, error: str) -> None:
+        if state not in _GIVEN_UP:
+            raise InvalidInput(f"giving up leaves a row failed or unknown, not {state.value!r}")
+
+        def operation(tx: SqlTransaction) -> None:
+            outbox.find_row(tx.connection, item_id)
+            outbox.set_row(tx.connection, item_id, state=state.value, error=error)
+
+        await self._database.write(operation)
+
+    async def split(self, item_id: str, items: Sequence[OutboundItem]) -> None:
+        if not items:
+            raise InvalidInput("a row is split into at least one")
+        now = self._clock.now()
+
+        def operation(tx: SqlTransaction) -> None:
+            self._doorbells.ring_chat(tx, outbox.split_row(tx.connection, item_id, items, now))
+
+        await self._database.write(operation)
+
+    async def interrupted(self) -> tuple[OutboxRow, ...]:
+        statement = (
+            select(OUTBOX)
+            .where(OUTBOX.c.state == OutboxState.ATTEMPTED.value)
+            .order_by(OUTBOX.c.created_at, OUTBOX.c.position, OUTBOX.c.part)
+        )
+
+        def operation(connection: Connection) -> tuple[OutboxRow, ...]:
+            return tuple(outbox_from(row) for row in connection.execute(statement))
+
+        return await self._database.read(operation)
+
+    async def _inbox(self, *conditions: ColumnElement[bool]) -> tuple[InboxRow, ...]:
+        statement = select(INBOX).where(*conditions).order_by(INBOX.c.id)
+
+        def operation(connection: Connection) -> tuple[InboxRow, ...]:
+            return tuple(inbox_from(row) for row in connection.execute(statement))
+
+        return await self._database.read(operation)
+
+    async def _binding(self, condition: ColumnElement[bool]) -> Binding | None:
+        statement = select(BINDINGS).where(condition).order_by(BINDINGS.c.bound_at.desc()).limit(1)
+
+        def operation(connection: Connection) -> Binding | None:
+            row = connection.execute(statement).one_or_none()
+            return None if row is None else binding_from(row)
+
+        return await self._database.read(operation)
+
+
+def _amend(connection: Connection, item_id: str, content: str) -> str | None:
+    """Replace a row's content; return its chat when the row has to be delivered again."""
+    row = outbox.find_row(connection, item_id)
+    if row.content == content:
+        return None
+    outbox.set_row(connection, item_id, content=content)
+    waits = row.state in {OutboxState.LIVE.value, *outbox.WAITING_STATES}
+    if waits or row.external_id is None:
+        return None
+    outbox.set_row(connection, item_id, state=OutboxState.PENDING.value, attempts=0, not_before=None, error="")
+    chat: str = row.chat_key
+    return chat
+
+
+if TYPE_CHECKING:
+    _conforms: type[DeliveryStore] = SqlDelivery

@@ -1,0 +1,1 @@
+"""The tables, a file per room of the domain."""

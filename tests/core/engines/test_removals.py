@@ -1,0 +1,85 @@
+"""Handled doorbells are forgotten late, together, and not lost when the store fails."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from core.contracts.clock import FakeClock
+from core.contracts.engine import WorkItem
+from core.contracts.errors import StoreUnavailable
+from core.engines.inmemory import InMemoryWorkItems
+from core.engines.removals import DELAY, LazyRemovals
+
+
+class FaultyWorkItems(InMemoryWorkItems):
+    """Fails the first removals; notes what the others took together."""
+
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__()
+        self.failures = failures
+        self.batches: list[set[str]] = []
+
+    async def remove(self, ids: tuple[str, ...]) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("locked")
+        self.batches.append(set(ids))
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_removals_of_a_second_are_one_commit():
+    clock, items = FakeClock(), FaultyWorkItems()
+    removals = LazyRemovals(items, clock)
+    task = asyncio.create_task(removals.run())
+    for item_id in "abc":
+        removals.add([item_id])
+        await settle()
+    assert items.batches == []
+    await clock.advance(DELAY)
+    await settle()
+    assert items.batches == [{"a", "b", "c"}]
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_what_could_not_be_removed_is_removed_with_the_next_batch():
+    clock, items = FakeClock(), FaultyWorkItems(failures=1)
+    removals = LazyRemovals(items, clock)
+    task = asyncio.create_task(removals.run())
+    removals.add(["a"])
+    await settle()
+    await clock.advance(DELAY)
+    await settle()
+    removals.add(["b"])
+    await settle()
+    await clock.advance(DELAY)
+    await settle()
+    assert items.batches == [{"a", "b"}]
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_nothing_handled_is_no_commit():
+    items = FaultyWorkItems()
+    await LazyRemovals(items, FakeClock()).flush()
+    assert items.batches == []
+
+
+async def test_the_fake_forgets_what_rolls_back():
+    items = InMemoryWorkItems()
+    item = WorkItem(id="a", queue="q", key="k", due_at=FakeClock().now())
+
+    def insert_and_fail() -> None:
+        with items.transaction() as tx:
+            items.insert(tx, item)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        insert_and_fail()
+    assert await items.load() == ()
