@@ -1,0 +1,1 @@
+"""The backend in this process: store, memory and models behind the contract."""

@@ -1,0 +1,1 @@
+"""Turns: the one loop, the answers to pending calls, and what follows from each stop."""

@@ -1,0 +1,185 @@
+"""The one turn loop: a step, the answers to its calls, the next step, until the model stops.
+
+Every host uses it: chats, page, terminal, command line, jobs and children differ in their
+observer. The database alone says where a turn stands, so a worker may pick it up at any run
+boundary: request ids are numbered by step, and asking for a known one returns the run of old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.contracts.events import MessageStored, RunFinished
+from core.contracts.messages import (
+    Message,
+    ReturnOutcome,
+    Role,
+    ToolCall,
+    ToolReturn,
+    tool_calls,
+    visible_text,
+)
+from core.contracts.runs import ApprovalInput, Run, RunInput, StopReason, TurnOutcome, UserInput
+from core.turns.answers import CallDesk
+from core.turns.outcomes import outcome_of
+from core.turns.services import Parked, TurnResult, TurnServices, TurnWork
+
+SILENCE_TOOL = "stay_silent"
+_AGAIN = UserInput(parts=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepSeen:
+    """What the loop keeps of one run."""
+
+    stop_reason: StopReason
+    error: str
+    message: Message | None
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tool_calls(self.message.parts) if self.message is not None else ()
+
+
+class TurnLoop:
+    """Runs turns; one instance serves all conversations."""
+
+    def __init__(self, services: TurnServices) -> None:
+        self._services = services
+
+    async def run(self, work: TurnWork) -> TurnResult | Parked:
+        """Advance a turn until it ends or has to wait for people.
+
+        Safe to call again for the same turn after a park, a crash or a cancelled worker.
+
+        Raises:
+            StaleClaim: A newer worker has the conversation; this one stops without a trace.
+            asyncio.CancelledError: The worker was stopped; what is known is stored.
+        """
+        work.started = work.counted_until = self._services.clock.monotonic()
+        run_input = await self._entry(work)
+        while True:
+            if run_input is not None:
+                seen = await self._step(work, run_input)
+                ended = self._ending(work, seen)
+                if ended is not None:
+                    return ended
+                await self._count_step(work)
+            answers = await self._answer(work)
+            if isinstance(answers, TurnResult | Parked):
+                return answers
+            result = await self._after_answers(work, answers)
+            if result is not None:
+                return result
+            run_input = ApprovalInput(returns=answers)
+
+    async def _entry(self, work: TurnWork) -> RunInput | None:
+        """Return what to start with: the opening, a repeated step, or None when calls are pending."""
+        if work.turn.steps == 0:
+            return work.opening
+        if await self._services.backend.pending_calls(work.conversation.id):
+            return None
+        return _AGAIN
+
+    async def _step(self, work: TurnWork, run_input: RunInput) -> _StepSeen:
+        number = work.turn.steps + work.steps + 1
+        request_id = f"{work.turn.id}/{number}"
+        run = await self._start(work, run_input, request_id)
+        seen = await self._follow(work, run)
+        if seen.stop_reason is StopReason.ERROR and seen.error == "interrupted" and not work.cancel.is_set():
+            # Its worker died inside the step: the input is stored, so the step is taken again.
+            run = await self._start(work, _AGAIN, f"{request_id}@{work.claim.epoch}")
+            seen = await self._follow(work, run)
+        if seen.message is not None:
+            work.texts.append(visible_text(seen.message.parts))
+        return seen
+
+    async def _start(self, work: TurnWork, run_input: RunInput, request_id: str) -> Run:
+        return await self._services.backend.start_run(
+            work.claim, run_input, tools=work.toolset.schemas, request_id=request_id
+        )
+
+    async def _follow(self, work: TurnWork, run: Run) -> _StepSeen:
+        message: Message | None = None
+        finished = RunFinished(stop_reason=StopReason.ERROR, error="interrupted")
+        async with asyncio.TaskGroup() as group:
+            stopper = group.create_task(self._cancel_when_asked(work, run))
+            async for event in self._services.backend.events(run.id):
+                await work.observer.observe(work.turn, event)
+                match event.body:
+                    case MessageStored(message=stored) if stored.role is Role.ASSISTANT:
+                        message = stored
+                    case RunFinished():
+                        finished = event.body
+                    case _:
+                        pass
+            stopper.cancel()
+        return _StepSeen(stop_reason=finished.stop_reason, error=finished.error, message=message)
+
+    async def _cancel_when_asked(self, work: TurnWork, run: Run) -> None:
+        await work.cancel.wait()
+        await self._services.backend.cancel_run(run.id)
+
+    def _ending(self, work: TurnWork, seen: _StepSeen) -> TurnResult | None:
+        outcome = outcome_of(seen.stop_reason)
+        if outcome is None:
+            faulty = bool(seen.calls) and all(call.fault is not None for call in seen.calls)
+            work.faulty_steps = work.faulty_steps + 1 if faulty else 0
+            return None
+        if outcome is TurnOutcome.COMPLETED and not work.text.strip():
+            outcome = TurnOutcome.EMPTY
+        return TurnResult(outcome=outcome, text=work.text, error=seen.error)
+
+    async def _count_step(self, work: TurnWork) -> None:
+        now = self._services.clock.monotonic()
+        await self._services.ledger.add_progress(
+            work.claim, work.turn.id, steps=1, active_seconds=now - work.counted_until
+        )
+        work.steps += 1
+        work.counted_until = now
+
+    async def _answer(self, work: TurnWork) -> tuple[ToolReturn, ...] | TurnResult | Parked:
+        """Settle the pending calls, racing a person's wish to stop."""
+        subject = await self._services.host.subject(work.turn, work.agent, work.conversation)
+        desk = CallDesk(self._services, work, subject)
+        settling = asyncio.ensure_future(desk.settle())
+        stop = asyncio.ensure_future(work.cancel.wait())
+        try:
+            await asyncio.wait({settling, stop}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            cancelled = not settling.done()
+            for task in (settling, stop):
+                task.cancel()
+            await asyncio.gather(settling, stop, return_exceptions=True)
+        if cancelled or work.cancel.is_set():
+            await self._services.backend.settle(work.claim, await desk.cancel_rest())
+            return TurnResult(outcome=TurnOutcome.CANCELLED, text=work.text)
+        answers = settling.result()
+        if answers is not None:
+            return answers
+        if await self._services.ledger.park_turn(work.claim, work.turn.id):
+            return Parked(text=work.text)
+        return await self._answer(work)
+
+    async def _after_answers(self, work: TurnWork, answers: Sequence[ToolReturn]) -> TurnResult | None:
+        """End the turn where the answers or the limits say so; the results are stored first."""
+        if _is_silence(answers, await self._services.backend.pending_calls(work.conversation.id)):
+            await self._services.backend.settle(work.claim, answers)
+            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)
+        limits = self._services.limits
+        used = work.turn.active_seconds + self._services.clock.monotonic() - work.started
+        if work.faulty_steps >= limits.faulty_steps:
+            await self._services.backend.settle(work.claim, answers)
+            return TurnResult(outcome=TurnOutcome.ERROR, text=work.text, error="the model's tool calls stay unusable")
+        if work.turn.steps + work.steps >= limits.steps or used >= limits.active.total_seconds():
+            await self._services.backend.settle(work.claim, answers)
+            return TurnResult(outcome=TurnOutcome.LIMIT, text=work.text)
+        return None
+
+
+def _is_silence(answers: Sequence[ToolReturn], calls: Sequence[ToolCall]) -> bool:
+    """Whether the model ended its turn on purpose without words, and that call went through."""
+    silent = {call.id for call in calls if call.name == SILENCE_TOOL}
+    return any(answer.call_id in silent and answer.outcome is ReturnOutcome.OK for answer in answers)
