@@ -25,7 +25,8 @@ class Capabilities:
 
     `text_limit` counts `text_unit`s of one message. `edits` false: no previews, no card updates.
     `edit_interval` is the shortest time between two edits in one chat. `code_limit` bounds the
-    verbatim block of a card; longer code is cut there with a visible mark.
+    verbatim block of a card; longer code is cut there with a visible mark. `lookup` says whether
+    `find` can tell if a send of unknown outcome took effect.
     """
 
     text_limit: int
@@ -34,6 +35,7 @@ class Capabilities:
     buttons: bool
     edit_interval: timedelta
     code_limit: int
+    lookup: bool = False
 
 
 class Sink(Protocol):

@@ -12,9 +12,12 @@ from bot.config.model import (
     DEFAULT_NAME,
     DEMO_MODEL,
     AgentSection,
+    BudgetSettings,
     Channels,
     DiscordSettings,
+    GroupTalk,
     ModelSection,
+    NetworkAccess,
     Settings,
     SlackSettings,
     TelegramSettings,
@@ -54,6 +57,7 @@ def check(settings: Settings, place: Place) -> None:
     _check_slack(settings.channels.slack, place.child("channels").child("slack"))
     _check_tokens_differ(settings, place)
     _check_folders(settings, place)
+    _check_built(settings, place)
     if settings.permissions.remind_after >= settings.permissions.deadline:
         raise place.child("permissions").child("remind_after").error("must be shorter than permissions.deadline")
 
@@ -73,7 +77,7 @@ def secret_values(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 def warnings_of(settings: Settings) -> tuple[str, ...]:
     """Return what works but should be changed, a line each; no line holds a secret."""
-    return (*_secret_warnings(settings), *_permission_warnings(settings))
+    return (*_secret_warnings(settings), *_permission_warnings(settings), *_later_warnings(settings))
 
 
 def _only(known: Mapping[str, object], preferred: str, place: Place) -> str:
@@ -144,6 +148,30 @@ def _check_folders(settings: Settings, place: Place) -> None:
         if data.is_relative_to(workspace):
             where = place.child("agents").child(name).child("workspace")
             raise where.error(f"{str(agent.workspace)!r} holds host.data_dir, which no agent may reach")
+
+
+def _check_built(settings: Settings, place: Place) -> None:
+    """Refuse what this release cannot do where going on without it would be unsafe or lose something."""
+    if settings.host.database_url is not None:
+        where = place.child("host").child("database_url")
+        raise where.error("other databases than SQLite come with a later release", "leave it out: SQLite in data_dir")
+    if settings.sandbox.network is NetworkAccess.ALLOWLIST:
+        where = place.child("sandbox").child("network")
+        raise where.error("an allow-list of hosts comes with a later release", '"none" or "full"')
+
+
+def _later_warnings(settings: Settings) -> Iterator[str]:
+    """Name the keys that are set and have no effect in this release."""
+    later = {
+        "channels.slack": settings.channels.slack is not None,
+        "channels.discord": settings.channels.discord is not None,
+        "access.groups": settings.access.groups is not GroupTalk.MENTION,
+        "budgets": settings.budgets != BudgetSettings(),
+        **{f"models.{name}.fallbacks": bool(model.fallbacks) for name, model in settings.models.items()},
+    }
+    for key, is_set in later.items():
+        if is_set:
+            yield f"{key} has no effect yet: it comes with a later release"
 
 
 def _secrets(part: object, path: str = "") -> Iterator[tuple[str, Secret]]:

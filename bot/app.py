@@ -1,0 +1,143 @@
+"""The running host: its parts side by side until it is told to stop, then a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bot.config.checks import secret_values
+from bot.config.model import LogLevel, Settings
+from bot.console.app import build_console
+from bot.console.server import serve
+from bot.console.sessions import ConsoleSessions
+from bot.control.server import build_control
+from bot.conversations.access import LOCAL_OWNER
+from bot.logs import configure
+from bot.sockets import socket_path
+from bot.wiring import Host, open_host
+from channels.contract import Channel
+from core.contracts.addresses import Sender
+from core.contracts.clock import SystemClock
+from core.contracts.delivery import CONVERSATION_QUEUE
+from core.contracts.engine import GaveUp
+from core.contracts.errors import ChannelDown
+from core.contracts.ids import ConversationId
+from core.secrets.redaction import ValueRedactor
+
+logger = logging.getLogger(__name__)
+
+DRAIN_PATIENCE = timedelta(seconds=20)
+"""How long running turns may go on after a stop was asked for; then the next start takes them up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """A host that serves. `console_link` signs a browser in once; empty without a console."""
+
+    host: Host
+    console_link: str
+
+
+async def run_host(settings: Settings, *, debug: bool) -> int:
+    """Run until SIGTERM or SIGINT. A second signal stops at once what is still running."""
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def told_to_stop() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told_to_stop)
+    async with serving(settings, channels=True, debug=debug, hurry=hurry) as served:
+        print(f"Lodger is running. Open {served.console_link}", flush=True)  # noqa: T201 - a newcomer's one line
+        report = served.host.sandbox.report
+        if not report.works:
+            print(f"The shell tool is off: {report.detail}", flush=True)  # noqa: T201 - safety is said aloud
+        await stop.wait()
+    return 0
+
+
+@asynccontextmanager
+async def serving(
+    settings: Settings, *, channels: bool, debug: bool = False, hurry: asyncio.Event | None = None
+) -> AsyncIterator[Serving]:
+    """Open a host, run its parts for the length of the block, then drain and close it.
+
+    Raises:
+        DirectoryInUse, StoreError, CannotListen: The host cannot start; nothing is left open.
+    """
+    redactor = ValueRedactor(secret_values(settings))
+    level = LogLevel.DEBUG if debug else (settings.logs.level if channels else LogLevel.ERROR)
+    configure(level=level, form=settings.logs.form, redactor=redactor)
+    for warning in settings.warnings:
+        logger.warning("configuration", extra={"warning": warning})
+    clock = SystemClock()
+    owner = Sender(identity=LOCAL_OWNER, name=getpass.getuser())
+    async with AsyncExitStack() as stack:
+        host = await stack.enter_async_context(open_host(settings, clock=clock, redactor=redactor, channels=channels))
+        await stack.enter_async_context(_running(host, hurry or asyncio.Event()))
+        path = socket_path(settings.host.data_dir)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await stack.enter_async_context(serve(build_control(host.api, host.terminal, owner), uds=path))
+        link = ""
+        listen = settings.console.listen
+        if channels and listen is not None:
+            sessions = ConsoleSessions(clock)
+            console = build_console(api=host.api, web=host.web, sessions=sessions, clock=clock, owner=owner)
+            link = sessions.login_link(
+                await stack.enter_async_context(serve(console, listen=f"{listen.host}:{listen.port}"))
+            )
+        yield Serving(host=host, console_link=link)
+
+
+@asynccontextmanager
+async def _running(host: Host, hurry: asyncio.Event) -> AsyncIterator[None]:
+    """Run engine and channels beside the block; afterwards take no more work and let turns end."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(_run_channel(host, channel), name=channel.name) for channel in host.channels.values()
+        ]
+        tasks.append(group.create_task(host.engine.run(host.handlers, _give_up(host)), name="engine"))
+        tasks.append(group.create_task(host.warm(), name="warm"))
+        try:
+            yield
+        finally:
+            await _drain(host, hurry)
+            for task in tasks:
+                task.cancel()
+
+
+async def _run_channel(host: Host, channel: Channel) -> None:
+    """Run a channel; one that is refused for good turns readiness red and leaves the others alone."""
+    try:
+        await channel.run(host.sink)
+    except ChannelDown as error:
+        logger.exception("channel_refused", extra={"channel": channel.name})
+        host.health.channel_ended(channel.name, error)
+
+
+async def _drain(host: Host, hurry: asyncio.Event) -> None:
+    """Stop intake and wait for running turns, until patience or the second signal ends it."""
+    host.health.start_draining()
+    waiting = asyncio.ensure_future(host.worker.drain(DRAIN_PATIENCE))
+    hurried = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
+    if waiting.done() and not waiting.result():
+        logger.warning("drain_ran_out", extra={"patience_seconds": DRAIN_PATIENCE.total_seconds()})
+    for task in (waiting, hurried):
+        task.cancel()
+    await asyncio.gather(waiting, hurried, return_exceptions=True)
+
+
+def _give_up(host: Host) -> GaveUp:
+    async def gave_up(queue: str, key: str, error: Exception) -> None:
+        logger.error("work_given_up", extra={"queue": queue, "key": key}, exc_info=error)
+        if queue == CONVERSATION_QUEUE:
+            await host.worker.give_up(ConversationId(key), host.redactor.mask(str(error)))
+
+    return gave_up

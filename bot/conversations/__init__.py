@@ -1,0 +1,1 @@
+"""From an event to a conversation and back: access, routing, commands, turns, cards, delivery."""

@@ -1,0 +1,306 @@
+"""The handler of the conversations queue: takes what is queued and runs turns, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bot.conversations.access import AccessDesk
+from bot.conversations.cards import commit_card, reminder_card, reminder_id, waiting_card, waiting_id
+from bot.conversations.observer import ReplyObserver, TurnBus
+from bot.conversations.opening import Openings
+from bot.conversations.outbox import notice, text_items
+from bot.conversations.presses import DecisionDesk
+from channels.contract import Channel
+from core.contracts.addresses import OutboundItem, TextContent
+from core.contracts.backend import Backend
+from core.contracts.clock import Clock
+from core.contracts.delivery import DeliveryStore, InboxRow
+from core.contracts.engine import Again
+from core.contracts.errors import StaleClaim
+from core.contracts.ids import ConversationId, TurnId, new_id
+from core.contracts.ledger import TurnEnd, TurnLedger
+from core.contracts.memory import MemoryStore
+from core.contracts.messages import ToolCall, ToolReturn
+from core.contracts.permissions import Approval, ApprovalState
+from core.contracts.runs import Claim, Turn, TurnOutcome, TurnState, UserInput
+from core.contracts.tools import Toolset
+from core.turns.loop import TurnLoop
+from core.turns.outcomes import OUTCOMES
+from core.turns.services import Parked, TurnResult, TurnWork
+
+logger = logging.getLogger(__name__)
+
+_LATER = Again(wait=timedelta(seconds=1))
+HEADLESS = "headless"
+"""The channel of turns that nobody watches: nobody can be asked there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPorts:
+    """What a worker stands on."""
+
+    backend: Backend
+    ledger: TurnLedger
+    delivery: DeliveryStore
+    memory: MemoryStore
+    loop: TurnLoop
+    access: AccessDesk
+    decisions: DecisionDesk
+    openings: Openings
+    channels: Mapping[str, Channel]
+    toolsets: Mapping[str, Toolset]
+    clock: Clock
+    bus: TurnBus
+    conceal: Callable[[str], str]
+    """Masks secrets in text that is not complete yet: holds back an end that may begin one."""
+    remind_after: timedelta
+    """How long a question may stay open before it is asked once more."""
+
+
+class ConversationWorker:
+    """Runs turns. The engine promises that one conversation is in one worker's hands at a time."""
+
+    def __init__(self, ports: WorkerPorts) -> None:
+        self._ports = ports
+        self._cancels: dict[ConversationId, asyncio.Event] = {}
+        self._active: set[ConversationId] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._draining = asyncio.Event()
+
+    async def advance(self, key: str) -> Again | None:
+        """Advance one conversation as far as it goes: until idle, parked, or the host stops."""
+        conversation_id = ConversationId(key)
+        if self._draining.is_set():
+            # The doorbell stays stored: the next start answers it.
+            return _LATER
+        self._active.add(conversation_id)
+        self._idle.clear()
+        again: Again | None = None
+        try:
+            while not self._draining.is_set() and await self._take_one(conversation_id):
+                pass
+            again = _LATER if self._draining.is_set() else await self._remind(conversation_id)
+        except* StaleClaim:
+            logger.info("claim_lost", extra={"conversation_id": conversation_id})
+        finally:
+            self._active.discard(conversation_id)
+            if not self._active:
+                self._idle.set()
+        return again
+
+    def wake_cancel(self, conversation_id: ConversationId) -> None:
+        """Tell a running turn at once what `request_cancel` has stored."""
+        if conversation_id in self._cancels:
+            self._cancels[conversation_id].set()
+
+    async def drain(self, patience: timedelta) -> bool:
+        """Start no further turn and wait for the running ones; False when patience ran out."""
+        self._draining.set()
+        try:
+            async with asyncio.timeout(patience.total_seconds()):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def give_up(self, conversation_id: ConversationId, error: str) -> None:
+        """End a turn that failed again and again with a visible error, so that the key goes on."""
+        turn = await self._ports.ledger.open_turn(conversation_id)
+        if turn is None:
+            return
+        claim = await self._ports.backend.claim(conversation_id)
+        await self._finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text="", error=error))
+
+    async def _take_one(self, conversation_id: ConversationId) -> bool:
+        """Take up the open turn or the next queued message; False when there is nothing to do now."""
+        turn = await self._ports.ledger.open_turn(conversation_id)
+        if turn is None:
+            queued = await self._ports.delivery.queued(conversation_id)
+            if not queued:
+                return False
+            turn, claim = await self._begin(conversation_id, queued[0])
+        elif turn.state is TurnState.PARKED and not await self._may_resume(turn):
+            await self._tell_waiting(turn)
+            return False
+        else:
+            claim = await self._ports.backend.claim(conversation_id)
+            if turn.state is TurnState.PARKED:
+                await self._ports.ledger.resume_turn(claim, turn.id)
+        return await self._run(claim, turn)
+
+    async def _begin(self, conversation_id: ConversationId, row: InboxRow) -> tuple[Turn, Claim]:
+        conversation = await self._ports.backend.get_conversation(conversation_id)
+        standing = await self._ports.access.standing(row.event.sender)
+        turn_id = TurnId(new_id("turn"))
+        live = OutboundItem(
+            id=f"{turn_id}/1",
+            address=row.event.address,
+            content=TextContent(markdown=""),
+            reply_to=row.event.external_id,
+        )
+        turn = Turn(
+            id=turn_id,
+            conversation_id=conversation_id,
+            agent_id=conversation.agent_id,
+            requester=standing.person.id,
+            origin=row.event.address,
+            state=TurnState.RUNNING,
+            started_at=self._ports.clock.now(),
+            outbox_id=live.id,
+            interactive=row.event.address.channel != HEADLESS,
+        )
+        return turn, await self._ports.ledger.begin_turn(turn, inbox_ids=[row.id], live=live)
+
+    async def _may_resume(self, turn: Turn) -> bool:
+        """Whether something was decided, expired, or a stop was asked for since the turn was parked."""
+        if await self._ports.ledger.cancel_requested(turn.id):
+            return True
+        now = self._ports.clock.now()
+        records = await self._ports.ledger.unanswered_calls(turn.conversation_id)
+        return not records or any(
+            record.result is None and (record.approval is None or not _is_open(record.approval, now))
+            for record in records
+        )
+
+    async def _tell_waiting(self, turn: Turn) -> None:
+        """Say once per park that a message is queued, and offer the decision again."""
+        queued = await self._ports.delivery.queued(turn.conversation_id)
+        waiting = [a for a in await self._ports.ledger.approvals_of(turn.id) if a.state is ApprovalState.OPEN]
+        for row in queued[:1] if waiting else ():
+            item = OutboundItem(id=waiting_id(waiting[0]), address=row.event.address, content=waiting_card(waiting))
+            await self._ports.delivery.post([item], turn_id=turn.id)
+
+    async def _remind(self, conversation_id: ConversationId) -> Again | None:
+        """Ask once more when nobody decided for a while; return how long until that is due."""
+        turn = await self._ports.ledger.open_turn(conversation_id)
+        if turn is None or turn.state is not TurnState.PARKED or turn.origin is None:
+            return None
+        waiting = [a for a in await self._ports.ledger.approvals_of(turn.id) if a.state is ApprovalState.OPEN]
+        if not waiting:
+            return None
+        wait = waiting[0].created_at + self._ports.remind_after - self._ports.clock.now()
+        if wait > timedelta(0):
+            return Again(wait=wait)
+        item = OutboundItem(id=reminder_id(waiting[0]), address=turn.origin, content=reminder_card(waiting))
+        await self._ports.delivery.post([item], turn_id=turn.id)
+        return None
+
+    async def _run(self, claim: Claim, turn: Turn) -> bool:
+        ports = self._ports
+        cancel = self._cancels.setdefault(turn.conversation_id, asyncio.Event())
+        try:
+            if await ports.ledger.cancel_requested(turn.id):
+                cancel.set()
+            async with AsyncExitStack() as stack:
+                channel = ports.channels.get(turn.origin.channel) if turn.origin is not None else None
+                reply = None
+                if channel is not None and turn.origin is not None:
+                    reply = await stack.enter_async_context(
+                        channel.reply(turn.origin, lambda external_id: self._visible(turn, external_id))
+                    )
+                observer = ReplyObserver(
+                    reply, ports.clock, call_ended=self._call_ended, tap=ports.bus.publish, conceal=ports.conceal
+                )
+                await stack.enter_async_context(observer.showing())
+                result = await ports.loop.run(await self._work(claim, turn, observer, cancel))
+        except BaseException:
+            # What was composed may not be stored: the next try composes it again.
+            ports.openings.forget(turn.conversation_id)
+            raise
+        finally:
+            self._cancels.pop(turn.conversation_id, None)
+        if isinstance(result, Parked):
+            await ports.decisions.redraw_ended(turn.id)
+            await self._keep_text(turn, result.text)
+            await self._tell_waiting(turn)
+            return False
+        await self._finish(claim, turn, result)
+        return True
+
+    async def _work(self, claim: Claim, turn: Turn, observer: ReplyObserver, cancel: asyncio.Event) -> TurnWork:
+        ports = self._ports
+        conversation = await ports.backend.get_conversation(turn.conversation_id)
+        agent = await ports.backend.get_agent(turn.agent_id)
+        opening = UserInput(parts=())
+        if turn.steps == 0:
+            rows = await ports.delivery.taken(turn.id)
+            opening = await ports.openings.compose(
+                [row.event for row in rows],
+                agent=agent,
+                conversation=conversation,
+            )
+        toolset = ports.toolsets[agent.toolset]
+        return TurnWork(
+            claim=claim,
+            turn=turn,
+            agent=agent,
+            conversation=conversation,
+            toolset=toolset,
+            opening=opening,
+            observer=observer,
+            cancel=cancel,
+        )
+
+    async def _visible(self, turn: Turn, external_id: str) -> None:
+        if turn.outbox_id is not None:
+            await self._ports.delivery.mark_visible(turn.outbox_id, external_id)
+
+    async def _keep_text(self, turn: Turn, text: str) -> None:
+        """Remember what a parked turn has said, so that its message keeps it whatever follows."""
+        if turn.outbox_id is not None and text:
+            await self._ports.delivery.amend(turn.outbox_id, TextContent(markdown=text))
+
+    async def _finish(self, claim: Claim, turn: Turn, result: TurnResult) -> None:
+        outgoing = await self._outgoing(turn, result)
+        await self._ports.ledger.finish_turn(
+            claim, turn.id, TurnEnd(outcome=result.outcome, outgoing=outgoing, error=result.error)
+        )
+        if result.error:
+            logger.error("turn_failed", extra={"turn_id": turn.id, "outcome": result.outcome, "error": result.error})
+        await self._ports.decisions.redraw_ended(turn.id)
+        ended = replace(turn, state=TurnState.FINISHED, outcome=result.outcome, error=result.error)
+        self._ports.bus.turn_ended(ended)
+
+    async def _outgoing(self, turn: Turn, result: TurnResult) -> tuple[OutboundItem, ...]:
+        """Return the messages that end a turn: what it said before a park stays, the rest follows."""
+        if turn.origin is None or turn.outbox_id is None:
+            return ()
+        live = (await self._ports.delivery.outbox_row(turn.outbox_id)).item
+        before = live.content.markdown if isinstance(live.content, TextContent) else ""
+        text = final_text(result)
+        if before and text:
+            answer = notice(f"{turn.id}/2", turn.origin, text)
+            return (live, *text_items(answer, text, self._ports.channels[turn.origin.channel].capabilities))
+        if not text and not before and live.external_id is None:
+            return ()
+        shown = text or before or "(no text)"
+        return text_items(live, shown, self._ports.channels[turn.origin.channel].capabilities)
+
+    async def _call_ended(self, turn: Turn, call: ToolCall, result: ToolReturn) -> None:
+        """Show a memory commit as one silent line."""
+        if call.name != "memory_write" or turn.origin is None or turn.origin.channel == HEADLESS:
+            return
+        agent = await self._ports.backend.get_agent(turn.agent_id)
+        commit = (await self._ports.memory.log(agent.memory_id, limit=1))[0]
+        if commit.conversation_id == turn.conversation_id:
+            item = OutboundItem(
+                id=f"{turn.id}/memory/{result.call_id}", address=turn.origin, content=commit_card(commit)
+            )
+            await self._ports.delivery.post([item], turn_id=turn.id)
+
+
+def final_text(result: TurnResult) -> str:
+    """Return what a person reads at the end of a turn: its text and what the outcome adds."""
+    if result.outcome is TurnOutcome.SILENT:
+        return ""
+    return "\n\n".join(text for text in (result.text.strip(), OUTCOMES[result.outcome].notice) if text)
+
+
+def _is_open(approval: Approval, now: datetime) -> bool:
+    return approval.state is ApprovalState.OPEN and approval.expires_at > now
