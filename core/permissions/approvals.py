@@ -114,7 +114,8 @@ def refusal_text(state: ApprovalState, decision: Decision | None = None) -> str:
 
 def _denial_text(decision: Decision | None) -> str:
     if decision is None or decision.by is None:
-        return NOBODY_CAN_APPROVE
+        reason = decision.feedback if decision is not None else ""
+        return f"{NOBODY_CAN_APPROVE} ({reason})" if reason else NOBODY_CAN_APPROVE
     text = f"Not run: denied by {decision.by_name}."
     return f"{text} They said: {decision.feedback}" if decision.feedback else text
 

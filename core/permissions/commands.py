@@ -23,9 +23,10 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 
 # Unquoted: only characters that bash never interprets inside a word. Single quotes: anything.
 # Double quotes: anything but the four characters that stay special in them.
-_SEGMENT = r"""[\w./:,=+@%-]+|'[^']*'|"[^"\\$`]*\""""
-_WORD = re.compile(rf"(?:{_SEGMENT})+")
-_LINE = re.compile(rf" *(?:{_SEGMENT})+(?: +(?:{_SEGMENT})+)* *")
+# Possessive throughout: a line that does not fit is refused in linear time, however it is made.
+_SEGMENT = r"""[\w./:,=+@%-]|'[^']*+'|"[^"\\$`]*+\""""
+_WORD = re.compile(rf"(?:{_SEGMENT})++")
+_LINE = re.compile(rf" *+(?:{_SEGMENT})++(?: ++(?:{_SEGMENT})++)*+ *+")
 _PROGRAM = re.compile(r"[A-Za-z0-9_./+-]+")
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _QUOTING = re.compile(r"""\$(?=["'])|["'\\]""")

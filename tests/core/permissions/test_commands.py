@@ -163,3 +163,17 @@ def test_reading_deeply_nested_lines_ends():
     for _ in range(9):
         line = f"bash -c {line!r}"
     assert every_command(line)[0][0] == "bash"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo " + "a" * 3_900 + "; rm -rf x",
+        "echo " + "'a'" * 1_200 + '"',
+        "echo " + "a b" * 1_200 + ";",
+        "a" * 3_900 + "$",
+    ],
+)
+def test_a_long_line_that_is_not_plain_is_refused_without_going_back_over_it(line):
+    """Nested quantifiers once kept such a line, and the whole host with it, busy for ever."""
+    assert simple_command(line) is None
