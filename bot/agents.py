@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 
 from bot.config.model import AgentSection, Settings
 from bot.conversations.access import AccessRules
 from bot.conversations.worker import HEADLESS
+from bot.folders import usable
 from core.contracts.agents import AgentSpec, ModelSettings
 from core.contracts.backend import Backend
 
 
-async def ensure_agents(settings: Settings, backend: Backend) -> None:
-    """Create the configured agents, and bring those that exist up to the configuration."""
+async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Callable[[Path], None]) -> None:
+    """Create the configured agents, and bring those that exist up to the configuration.
+
+    Raises:
+        UnusableFolder: A workspace cannot be created.
+    """
     for name, configured in settings.agents.items():
-        configured.workspace.mkdir(parents=True, exist_ok=True)
+        with usable(f"[agents.{name}] workspace", configured.workspace):
+            await asyncio.to_thread(make_workspace, configured.workspace)
         spec = AgentSpec(
             name=name,
             model=agent_model(settings, configured),

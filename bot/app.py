@@ -6,8 +6,9 @@ import asyncio
 import getpass
 import logging
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -18,22 +19,29 @@ from bot.console.server import serve
 from bot.console.sessions import ConsoleSessions
 from bot.control.server import build_control
 from bot.conversations.access import LOCAL_OWNER
+from bot.host import Host
 from bot.logs import configure
 from bot.sockets import socket_path
-from bot.wiring import Host, open_host
+from bot.wiring import open_host
 from channels.contract import Channel
 from core.contracts.addresses import Sender
 from core.contracts.clock import SystemClock
-from core.contracts.delivery import CONVERSATION_QUEUE
+from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE
 from core.contracts.engine import GaveUp
-from core.contracts.errors import ChannelDown
+from core.contracts.errors import ChannelDown, StoreError
 from core.contracts.ids import ConversationId
+from core.sandbox.workspaces import workspace_problem
 from core.secrets.redaction import ValueRedactor
 
 logger = logging.getLogger(__name__)
 
+FLUSH_PATIENCE = timedelta(seconds=5)
+"""How long messages that are under way may take after that."""
 DRAIN_PATIENCE = timedelta(seconds=20)
 """How long running turns may go on after a stop was asked for; then the next start takes them up."""
+
+_SILENT_SECONDS = 0.5
+"""A stop that takes longer says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +62,30 @@ async def run_host(settings: Settings, *, debug: bool) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop)
     async with serving(settings, channels=True, debug=debug, hurry=hurry) as served:
-        print(f"Lodger is running. Open {served.console_link}", flush=True)  # noqa: T201 - a newcomer's one line
-        report = served.host.sandbox.report
-        if not report.works:
-            print(f"The shell tool is off: {report.detail}", flush=True)  # noqa: T201 - safety is said aloud
+        _tell(f"Lodger is running. Open {served.console_link}" if served.console_link else "Lodger is running.")
+        for problem in await _shell_problems(served.host):
+            _tell(problem)
         await stop.wait()
+        _tell("")  # after the ^C that the terminal shows
+    _tell("Lodger has stopped.")
     return 0
+
+
+def _tell(text: str) -> None:
+    """Write one line to the person who started this process, past the log."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+async def _shell_problems(host: Host) -> list[str]:
+    """Return one line for each agent whose commands cannot run, and what to do about it."""
+    report = host.sandbox.report
+    if not report.works:
+        return [f"The shell tool is off: {report.detail}"]
+    tried = {
+        name: await workspace_problem(host.sandbox, agent.workspace) for name, agent in host.settings.agents.items()
+    }
+    return [f"The shell tool of {name} is off: {problem}" for name, problem in tried.items() if problem]
 
 
 @asynccontextmanager
@@ -69,7 +95,7 @@ async def serving(
     """Open a host, run its parts for the length of the block, then drain and close it.
 
     Raises:
-        DirectoryInUse, StoreError, CannotListen: The host cannot start; nothing is left open.
+        UnusableFolder, DirectoryInUse, StoreError, CannotListen: The host cannot start; nothing is left open.
     """
     redactor = ValueRedactor(secret_values(settings))
     level = LogLevel.DEBUG if debug else (settings.logs.level if channels else LogLevel.ERROR)
@@ -77,7 +103,7 @@ async def serving(
     for warning in settings.warnings:
         logger.warning("configuration", extra={"warning": warning})
     clock = SystemClock()
-    owner = Sender(identity=LOCAL_OWNER, name=getpass.getuser())
+    owner = Sender(identity=LOCAL_OWNER, name=_user_name())
     async with AsyncExitStack() as stack:
         host = await stack.enter_async_context(open_host(settings, clock=clock, redactor=redactor, channels=channels))
         await stack.enter_async_context(_running(host, hurry or asyncio.Event()))
@@ -98,18 +124,38 @@ async def serving(
 @asynccontextmanager
 async def _running(host: Host, hurry: asyncio.Event) -> AsyncIterator[None]:
     """Run engine and channels beside the block; afterwards take no more work and let turns end."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_run_channel(host, channel), name=channel.name) for channel in host.channels.values()
-        ]
-        tasks.append(group.create_task(host.engine.run(host.handlers, _give_up(host)), name="engine"))
-        tasks.append(group.create_task(host.warm(), name="warm"))
-        try:
-            yield
-        finally:
-            await _drain(host, hurry)
-            for task in tasks:
-                task.cancel()
+    with _lone_errors_unwrapped():
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_run_channel(host, channel), name=channel.name) for channel in host.channels.values()
+            ]
+            tasks.append(group.create_task(host.engine.run(host.handlers, _give_up(host)), name="engine"))
+            tasks.append(group.create_task(host.warm(), name="warm"))
+            try:
+                yield
+            finally:
+                await _drain(host, hurry)
+                for task in tasks:
+                    task.cancel()
+
+
+@contextmanager
+def _lone_errors_unwrapped() -> Iterator[None]:
+    """Let an error of the block out as itself; a task group would hand it on in a group of one."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise
+
+
+def _user_name() -> str:
+    """Return the name of this process's user; in a container it may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # Python 3.13 raises OSError
+        return "owner"
 
 
 async def _run_channel(host: Host, channel: Channel) -> None:
@@ -126,18 +172,39 @@ async def _drain(host: Host, hurry: asyncio.Event) -> None:
     host.health.start_draining()
     waiting = asyncio.ensure_future(host.worker.drain(DRAIN_PATIENCE))
     hurried = asyncio.ensure_future(hurry.wait())
-    await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED, timeout=_SILENT_SECONDS)
+    if not (waiting.done() or hurried.done()):
+        # On standard error, because the output of a command may be read by a program.
+        sys.stderr.write(f"Waiting for running turns, {DRAIN_PATIENCE.seconds} seconds at most. Ctrl-C stops now.\n")
+        await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
     if waiting.done() and not waiting.result():
         logger.warning("drain_ran_out", extra={"patience_seconds": DRAIN_PATIENCE.total_seconds()})
     for task in (waiting, hurried):
         task.cancel()
     await asyncio.gather(waiting, hurried, return_exceptions=True)
+    if not hurry.is_set():
+        await host.deliverer.drain(FLUSH_PATIENCE)
 
 
 def _give_up(host: Host) -> GaveUp:
     async def gave_up(queue: str, key: str, error: Exception) -> None:
         logger.error("work_given_up", extra={"queue": queue, "key": key}, exc_info=error)
+        if _is_of_the_store(error):
+            # Nothing can be recorded now: the engine rests and tries again, and nothing is forgotten.
+            raise error
+        told = host.redactor.mask(str(error))
         if queue == CONVERSATION_QUEUE:
-            await host.worker.give_up(ConversationId(key), host.redactor.mask(str(error)))
+            await host.worker.give_up(ConversationId(key), told)
+        elif queue == INBOX_QUEUE:
+            await host.router.give_up(key)
+        elif queue == OUTBOX_QUEUE:
+            await host.deliverer.give_up(key, told)
 
     return gave_up
+
+
+def _is_of_the_store(error: BaseException) -> bool:
+    """Whether the store failed, also inside the group that a TaskGroup makes of it."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(_is_of_the_store(inner) for inner in error.exceptions)
+    return isinstance(error, StoreError)

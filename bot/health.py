@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bot.conversations.router import InboxSink
 from bot.host_api import Check
 from channels.contract import Channel
 from core.contracts.errors import ChannelDown, LodgerError
@@ -14,8 +15,11 @@ from core.contracts.store import TranscriptStore
 class Health:
     """Checks database, sandbox and channels; a channel that ended for good stays red."""
 
-    def __init__(self, *, transcripts: TranscriptStore, sandbox: Sandbox, channels: Mapping[str, Channel]) -> None:
+    def __init__(
+        self, *, transcripts: TranscriptStore, sink: InboxSink, sandbox: Sandbox, channels: Mapping[str, Channel]
+    ) -> None:
         self._transcripts = transcripts
+        self._sink = sink
         self._sandbox = sandbox
         self._channels = channels
         self._ended: dict[str, str] = {}
@@ -48,7 +52,9 @@ class Health:
             await self._transcripts.agents()
         except LodgerError as error:
             return Check(name="database", ok=False, detail=str(error))
-        return Check(name="database", ok=True, detail="reads")
+        if self._sink.failing:
+            return Check(name="database", ok=False, detail="the newest event could not be stored")
+        return Check(name="database", ok=True, detail="reads and writes")
 
     async def _channel(self, name: str, channel: Channel) -> Check:
         if name in self._ended:

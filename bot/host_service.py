@@ -8,11 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bot.conversations.access import LOCAL_OWNER, AccessDesk, Standing
-from bot.conversations.cards import ALWAYS, APPROVE, CONVERSATION, DENY
+from bot.conversations.cards import CHOICES
 from bot.conversations.headless import Headless
 from bot.conversations.outbox import masked_content
 from bot.conversations.pairing import PairingDesk
 from bot.conversations.presses import DecisionDesk, find_commit, undo_commit
+from bot.conversations.transcript import masked_message
 from bot.host_api import Check, HeadlessRequest, HistoryEntry, HostApi
 from core.contracts.addresses import MessageBody, Sender, TextContent
 from core.contracts.agents import EVERYONE, Agent, Audience, Conversation
@@ -27,7 +28,6 @@ from core.contracts.people import AuditEntry, Pairing, PeopleStore
 from core.contracts.permissions import Approval
 from core.contracts.store import TranscriptStore
 
-_CHOICES = {"approve": APPROVE, "conversation": CONVERSATION, "always": ALWAYS, "deny": DENY}
 _HISTORY = 200
 _LOG_LINES = 50
 
@@ -66,7 +66,8 @@ class HostService:
 
     async def messages(self, conversation_id: str, *, after_seq: int = 0) -> tuple[Message, ...]:
         conversation = await self._ports.transcripts.conversation(ConversationId(conversation_id))
-        return await self._ports.transcripts.messages(conversation.id, after_seq=after_seq)
+        page = await self._ports.transcripts.messages(conversation.id, after_seq=after_seq)
+        return tuple(masked_message(message, self._ports.mask) for message in page)
 
     async def history(self, address_key: str) -> tuple[HistoryEntry, ...]:
         said = await self._ports.delivery.inbox_of(address_key, limit=_HISTORY)
@@ -80,14 +81,15 @@ class HostService:
 
     async def open_approvals(self) -> tuple[Approval, ...]:
         waiting = await self._ports.ledger.open_approvals_of()
-        return tuple(replace(approval, shown=self._ports.mask(approval.shown)) for approval in waiting)
+        mask = self._ports.mask
+        return tuple(replace(each, shown=mask(each.shown), remember=mask(each.remember)) for each in waiting)
 
     async def decide(self, approval_id: ApprovalId, choice: str, *, by: str, feedback: str = "") -> str:
-        if choice not in _CHOICES:
-            msg = f"no choice {choice!r}; choices are {', '.join(_CHOICES)}"
+        if choice not in CHOICES:
+            msg = f"no choice {choice!r}; choices are {', '.join(CHOICES)}"
             raise InvalidInput(msg)
         return await self._ports.decisions.decide(
-            approval_id, _CHOICES[choice], await self._owner(by), feedback=feedback
+            approval_id, CHOICES[choice], await self._owner(by), feedback=feedback
         )
 
     async def pairings(self) -> tuple[Pairing, ...]:
@@ -101,7 +103,8 @@ class HostService:
         return (await self._ports.memory.snapshot(found.memory_id, audience)).files
 
     async def memory_log(self, agent: str) -> tuple[MemoryCommit, ...]:
-        return await self._ports.memory.log((await self._agent(agent)).memory_id, limit=_LOG_LINES)
+        found, audience = await self._agent(agent), await self._audience()
+        return await self._ports.memory.log(found.memory_id, limit=_LOG_LINES, audience=audience)
 
     async def memory_diff(self, agent: str, revision: str) -> str:
         found = await self._agent(agent)

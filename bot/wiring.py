@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,9 @@ from bot.conversations.presses import DecisionDesk, PressDesk
 from bot.conversations.router import InboxSink, Router, RouterPorts
 from bot.conversations.turn_host import ChatTurnHost, MemoryDoubts
 from bot.conversations.worker import HEADLESS, ConversationWorker, WorkerPorts
+from bot.folders import open_data_dir
 from bot.health import Health
+from bot.host import Host
 from bot.host_service import HostService, ServicePorts
 from channels.contract import Channel
 from channels.feed import FeedChannel
@@ -31,7 +33,6 @@ from core.backends.local.backend import LocalBackend
 from core.contracts.agents import ModelSettings
 from core.contracts.clock import Clock
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE
-from core.contracts.engine import Engine, Handler
 from core.contracts.sandbox import Sandbox
 from core.contracts.secrets import Redactor
 from core.contracts.tools import Toolset
@@ -44,6 +45,7 @@ from core.models.routing import ModelRouter
 from core.permissions.policy import RulePolicy
 from core.sandbox.detection import open_sandbox
 from core.sandbox.paths import BeneathFiles
+from core.sandbox.workspaces import make_workspace
 from core.stores.connection import Database
 from core.stores.directory_lock import DirectoryLock
 from core.stores.sql import Stores, sql_stores
@@ -58,26 +60,6 @@ from core.turns.loop import TurnLoop
 from core.turns.services import TurnLimits, TurnServices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """A host put together: what runs, and what the console and the command line may ask."""
-
-    settings: Settings
-    api: HostService
-    engine: Engine
-    handlers: Mapping[str, Handler]
-    worker: ConversationWorker
-    sink: InboxSink
-    channels: Mapping[str, Channel]
-    web: FeedChannel
-    terminal: FeedChannel
-    warm: Callable[[], Coroutine[None, None, None]]
-    health: Health
-    sandbox: Sandbox
-    redactor: Redactor
-    clock: Clock
-
-
 @asynccontextmanager
 async def open_host(settings: Settings, *, clock: Clock, redactor: Redactor, channels: bool) -> AsyncIterator[Host]:
     """Open everything a host stands on, and close it in reverse order.
@@ -89,12 +71,11 @@ async def open_host(settings: Settings, *, clock: Clock, redactor: Redactor, cha
         channels: Whether to build the configured platforms; false for a command's own host.
 
     Raises:
-        DirectoryInUse: Another host owns the data directory.
-        StoreError: The database cannot be opened.
+        UnusableFolder, DirectoryInUse, StoreError: The host cannot start; nothing is left open.
     """
     data_dir = settings.host.data_dir
     async with AsyncExitStack() as stack:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        open_data_dir(data_dir)
         stack.enter_context(DirectoryLock(data_dir))
         database = await asyncio.to_thread(Database.open, data_dir / "host.db")
         stack.push_async_callback(database.close)
@@ -106,7 +87,7 @@ async def open_host(settings: Settings, *, clock: Clock, redactor: Redactor, cha
         backend = await stack.enter_async_context(
             LocalBackend(store=stores.transcripts, memory=memory, model=model, clock=clock, mask=redactor.mask)
         )
-        await ensure_agents(settings, backend)
+        await ensure_agents(settings, backend, partial(make_workspace, report=sandbox.report))
         local_and_platforms = await stack.enter_async_context(_channels(settings, clock, redactor, platforms=channels))
         yield _assemble(
             settings,
@@ -176,7 +157,13 @@ def _assemble(settings: Settings, parts: _Parts) -> Host:
         card_failed=desks.decisions.card_failed,
         mask=parts.redactor.mask,
     )
-    health = Health(transcripts=parts.stores.transcripts, sandbox=parts.sandbox, channels=parts.channels.by_name)
+    sink = InboxSink(router, parts.stores.delivery, parts.channels.by_name, _cleaner(parts.redactor))
+    health = Health(
+        transcripts=parts.stores.transcripts,
+        sink=sink,
+        sandbox=parts.sandbox,
+        channels=parts.channels.by_name,
+    )
     return Host(
         settings=settings,
         api=_api(parts, desks, health),
@@ -187,7 +174,9 @@ def _assemble(settings: Settings, parts: _Parts) -> Host:
             OUTBOX_QUEUE: deliverer.deliver_chat,
         },
         worker=worker,
-        sink=InboxSink(router, parts.stores.delivery),
+        router=router,
+        deliverer=deliverer,
+        sink=sink,
         channels=parts.channels.by_name,
         web=parts.channels.web,
         terminal=parts.channels.terminal,
@@ -213,6 +202,7 @@ def _desks(settings: Settings, parts: _Parts) -> _Desks:
             approvers=tuple(settings.permissions.approvers),
             clock=parts.clock,
             zone=zone,
+            clean=_cleaner(parts.redactor),
         ),
         bus=TurnBus(),
     )
@@ -235,6 +225,7 @@ def _worker(settings: Settings, parts: _Parts, desks: _Desks) -> ConversationWor
             toolsets={"default": _toolset(settings, parts)},
             clock=parts.clock,
             bus=desks.bus,
+            mask=parts.redactor.mask,
             conceal=lambda text: parts.redactor.stream().feed(text),
             remind_after=settings.permissions.remind_after,
         )
@@ -251,6 +242,7 @@ def _api(parts: _Parts, desks: _Desks, health: Health) -> HostService:
         access=desks.access,
         channel=parts.channels.headless,
         bus=desks.bus,
+        redactor=parts.redactor,
     )
     return HostService(
         ServicePorts(
@@ -282,7 +274,13 @@ def _loop(settings: Settings, parts: _Parts, desks: _Desks) -> TurnLoop:
             doubt=doubts.question,
             locks=WorkspaceLocks(),
             host=ChatTurnHost(
-                access=desks.access, zone=desks.zone, overflow_root=data_dir / "overflow", forbidden=(data_dir,)
+                access=desks.access,
+                delivery=parts.stores.delivery,
+                channels=parts.channels.by_name,
+                zone=desks.zone,
+                overflow_root=data_dir / "overflow",
+                forbidden=(data_dir,),
+                mask=parts.redactor.mask,
             ),
             clock=parts.clock,
             limits=TurnLimits(approval_deadline=settings.permissions.deadline),
@@ -319,6 +317,7 @@ def _router(settings: Settings, parts: _Parts, desks: _Desks, worker: Conversati
             clock=parts.clock,
             wake_cancel=worker.wake_cancel,
             pair=desks.pairings.accept,
+            decisions=desks.decisions,
         )
     )
     presses = PressDesk(

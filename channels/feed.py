@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
 from core.contracts.addresses import (
     Address,
+    CardContent,
     InboundEvent,
     MessageBody,
     OutboundContent,
@@ -27,11 +28,12 @@ from core.contracts.addresses import (
     Sender,
 )
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown
+from core.contracts.errors import ChannelDown, TextTooLong
 from core.contracts.ids import new_id
 
 ACCOUNT = "local"
 _QUEUE_LIMIT = 1_000
+_TEXT_LIMIT_CHARS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,12 +97,12 @@ class FeedChannel:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(
-            text_limit=100_000,
+            text_limit=_TEXT_LIMIT_CHARS,
             text_unit=TextUnit.CHARS,
             edits=True,
             buttons=True,
             edit_interval=timedelta(milliseconds=50),
-            code_limit=100_000,
+            code_limit=_TEXT_LIMIT_CHARS,
         )
 
     def address(self, chat: str) -> Address:
@@ -136,21 +138,26 @@ class FeedChannel:
         """Hand in a button press; its answer is published as `Noticed`."""
         press_id = new_id("press")
         self._presses[press_id] = self.address(chat).key
-        await self._accept(chat, sender, press_id, PressBody(token=token, card=card, acknowledge=press_id))
+        try:
+            await self._accept(chat, sender, press_id, PressBody(token=token, card=card, acknowledge=press_id))
+        except BaseException:
+            self._presses.pop(press_id, None)
+            raise
 
     @asynccontextmanager
     async def subscribe(self, chat: str) -> AsyncIterator[asyncio.Queue[FeedEvent]]:
         """Give a queue of everything that happens in the chat from now on.
 
-        A viewer that does not read 1,000 events is dropped from the feed: its queue gets no more.
+        A viewer that leaves as many events unread as its queue holds is dropped from the feed: a
+        full queue gets no more. Its viewer subscribes again and reads the history.
         """
         queue: asyncio.Queue[FeedEvent] = asyncio.Queue(maxsize=_QUEUE_LIMIT)
-        viewers = self._subscribers.setdefault(self.address(chat).key, set())
-        viewers.add(queue)
+        key = self.address(chat).key
+        self._subscribers.setdefault(key, set()).add(queue)
         try:
             yield queue
         finally:
-            viewers.discard(queue)
+            self._drop(key, queue)
 
     def reply(self, address: Address, on_sent: SentCallback) -> AbstractAsyncContextManager[Reply]:
         return self._reply(address, on_sent)
@@ -164,6 +171,10 @@ class FeedChannel:
             self._publish(address.key, StatusSet(status=""))
 
     async def deliver(self, item: OutboundItem) -> str:
+        text = item.content.text if isinstance(item.content, CardContent) else item.content.markdown
+        if len(text) > _TEXT_LIMIT_CHARS:
+            msg = f"longer than {_TEXT_LIMIT_CHARS} characters"
+            raise TextTooLong(msg)
         external_id = item.external_id or item.id
         self._publish(item.address.key, Shown(external_id=external_id, content=item.content))
         return external_id
@@ -174,8 +185,11 @@ class FeedChannel:
         return None
 
     async def acknowledge(self, press: PressBody, text: str) -> None:
+        if not text:
+            # An acknowledgement without words may be followed by one with them.
+            return
         key = self._presses.pop(press.acknowledge or "", None)
-        if key is not None and text:
+        if key is not None:
             self._publish(key, Noticed(text=text))
 
     async def probe(self) -> Probe:
@@ -203,10 +217,15 @@ class FeedChannel:
 
     def _publish(self, key: str, event: FeedEvent) -> None:
         for queue in tuple(self._subscribers.get(key, ())):
-            try:
-                queue.put_nowait(event)
-            except asyncio.QueueFull:
-                self._subscribers[key].discard(queue)
+            queue.put_nowait(event)
+            if queue.full():
+                self._drop(key, queue)
+
+    def _drop(self, key: str, queue: asyncio.Queue[FeedEvent]) -> None:
+        viewers = self._subscribers.get(key, set())
+        viewers.discard(queue)
+        if not viewers:
+            self._subscribers.pop(key, None)
 
     def preview(self, address: Address, event: FeedEvent) -> None:
         """Show something that is not stored."""
@@ -223,6 +242,8 @@ class _FeedReply:
         self._external_id = ""
 
     async def show(self, text: str) -> None:
+        if not text.strip():
+            return
         if not self._external_id:
             self._external_id = self._channel.new_external_id()
             await self._on_sent(self._external_id)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from urllib.parse import quote
 
 from bot.cli.session import with_host
 from bot.control.client import HostClient
-from channels.terminal.render import clean
+from channels.terminal.render import clean, exact
 from core.turns.outcomes import EXIT_USAGE
 
 
@@ -20,12 +21,13 @@ def run(options: argparse.Namespace) -> int:
     async def work(client: HostClient) -> int:
         if options.approval:
             body = {"choice": options.choice, "feedback": options.reason}
-            print((await client.post(f"/approvals/{options.approval}", body))["told"])
+            print((await client.post(f"/approvals/{quote(options.approval, safe='')}", body))["told"])
             return 0
         waiting = await client.get("/approvals")
         for approval in waiting:
-            print(f"{approval['id']}  {approval['tool']}  until {approval['expires_at'][:16]}  {approval['reason']}")
-            print("\n".join(f"    {clean(row)}" for row in approval["shown"].splitlines()))
+            until = approval["expires_at"][:16]
+            print(clean(f"{approval['id']}  {approval['tool']}  until {until}  {approval['reason']}"))
+            print("\n".join(f"    {row}" for row in exact(approval["shown"]).splitlines()))
         if not waiting:
             print("Nothing waits for a decision.")
         return 0

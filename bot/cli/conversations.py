@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from typing import Any
+from urllib.parse import quote
 
 from bot.cli.session import with_host
 from bot.control.client import HostClient
@@ -17,7 +18,7 @@ def run(options: argparse.Namespace) -> int:
         if options.conversation:
             await _show(client, options.conversation)
             return 0
-        query = f"?agent={options.agent}" if options.agent else ""
+        query = f"?agent={quote(options.agent, safe='')}" if options.agent else ""
         for conversation in await client.get(f"/conversations{query}"):
             print(f"{conversation['id']}  {conversation['agent']}  {conversation['created_at'][:16]}")
         return 0
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
 async def _show(client: HostClient, conversation: str) -> None:
     after = 0
-    while page := await client.get(f"/conversations/{conversation}?after={after}"):
+    while page := await client.get(f"/conversations/{quote(conversation, safe='')}?after={after}"):
         for message in page:
             after = message["seq"]
             print(f"{message['seq']} {message['role']}: {_text(message)}")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 _COMMANDS = {
     "up": "run the host: channels, console, schedules",
@@ -41,8 +44,24 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 ok, 1 error, 2 usage, and those of DESIGN 1."""
     options = build_parser().parse_args(argv)
-    module = importlib.import_module(f"bot.cli.{options.command}")
-    return int(module.run(options))
+    module = _loaded(options.command)
+    try:
+        code = int(module.run(options))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read the output has left, as `head` does. The interpreter would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def _loaded(command: str) -> ModuleType:
+    """Import a command's module. What imports make stays: looking through it for garbage is lost time."""
+    gc.disable()
+    module = importlib.import_module(f"bot.cli.{command}")
+    gc.freeze()
+    gc.enable()
+    return module
 
 
 def _run_options(parser: argparse.ArgumentParser) -> None:

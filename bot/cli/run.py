@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
+from contextlib import suppress
 from typing import Any
 
-from bot.cli.session import with_host
-from bot.control.client import HostClient
+from bot.cli.session import default_agent, with_host
+from bot.control.client import HostClient, HostGone
+from bot.control.wire import line
+from channels.terminal.render import clean
 from core.turns.outcomes import EXIT_ERROR, EXIT_USAGE
 
 
@@ -20,13 +22,15 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_USAGE
 
     async def work(client: HostClient) -> int:
-        request = {"text": text, "agent": options.agent, "conversation": options.conversation}
+        agent = options.agent or default_agent(options)
+        request = {"text": text, "agent": agent, "conversation": options.conversation}
         result: dict[str, Any] | None = None
-        async for event in client.stream("/turns", request):
-            if options.output_format == "stream-json":
-                print(json.dumps(event, ensure_ascii=False), flush=True)
-            if event["type"] == "result":
-                result = event
+        with suppress(HostGone):  # told below, as the turn has no result then
+            async for event in client.stream("/turns", request):
+                if options.output_format == "stream-json":
+                    print(line(event).decode("ascii"), end="", flush=True)
+                if event["type"] == "result":
+                    result = event
         return _report(result, options.output_format)
 
     return with_host(options, work)
@@ -37,7 +41,7 @@ def _report(result: dict[str, Any] | None, output_format: str) -> int:
         print("lodger: the host stopped before the turn ended", file=sys.stderr)
         return EXIT_ERROR
     if output_format == "text":
-        print(result["text"])
+        print(clean(result["text"]))
     elif output_format == "json":
-        print(json.dumps(result, ensure_ascii=False))
+        print(line(result).decode("ascii"), end="")
     return int(result["exit_code"])

@@ -35,8 +35,13 @@ async def host_session(settings: Settings, *, debug: bool) -> AsyncIterator[Host
     # Only now, without a running host, the whole host is imported.
     from bot.app import serving
 
-    async with serving(settings, channels=False, debug=debug), connect(path) as client:
-        yield client
+    hurry = asyncio.Event()
+    async with serving(settings, channels=False, debug=debug, hurry=hurry), connect(path) as client:
+        try:
+            yield client
+        except asyncio.CancelledError:  # Ctrl-C: whoever presses it does not want to wait for a turn
+            hurry.set()
+            raise
 
 
 async def _answers(path: Path) -> bool:
@@ -58,6 +63,11 @@ def with_host(options: argparse.Namespace, work: Work) -> int:
         return _failed(error, EXIT_ERROR)
     except KeyboardInterrupt:
         return EXIT_CANCELLED
+
+
+def default_agent(options: argparse.Namespace) -> str:
+    """Return the agent that is meant where none is named: the first of the configuration, as in the terminal."""
+    return next(iter(load_settings(options.config or None).agents))
 
 
 async def _work(settings: Settings, work: Work, *, debug: bool) -> int:

@@ -9,7 +9,7 @@ import sys
 from bot.app import run_host
 from bot.config.errors import ConfigError
 from bot.config.load import load_settings
-from core.contracts.errors import LodgerError
+from core.contracts.errors import DirectoryInUse, LodgerError
 from core.turns.outcomes import EXIT_ERROR, EXIT_USAGE
 
 
@@ -22,6 +22,9 @@ def run(options: argparse.Namespace) -> int:
         return EXIT_USAGE
     try:
         return asyncio.run(run_host(settings, debug=options.debug))
+    except DirectoryInUse as error:
+        print(f"lodger: {error}: a host, or a `lodger chat`, of yours. End it first.", file=sys.stderr)
+        return EXIT_ERROR
     except LodgerError as error:
         print(f"lodger: {error}", file=sys.stderr)
         return EXIT_ERROR

@@ -62,7 +62,11 @@ class _ChatPages:
             sessions=self._console.sessions,
             session=session,
             form=_press_form(name, session),
+            count_waiting=self._count_waiting,
         )
+
+    async def _count_waiting(self) -> int:
+        return len(await self._console.api.open_approvals())
 
     async def begin(self, _request: Request, _session: Session, _fields: Fields) -> Response:
         return RedirectResponse(_path(new_chat_name()), status_code=HTTPStatus.SEE_OTHER)

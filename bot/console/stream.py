@@ -1,8 +1,9 @@
 """The live part of a chat: server-sent events that carry HTML fragments.
 
-Events, each with one JSON object as data: `history` (all of the chat so far, first on every
-connection, so that nothing falls between a page and its stream or between two connections),
-`message` (an element that replaces the one of its id or is added), `status`, `notice`, `title`.
+Events, each with one JSON object as data: `history` (all of the chat so far and the number of open
+approvals, first on every connection, so that nothing falls between a page and its stream or between
+two connections), `message` (an element that replaces the one of its id or is added), `waiting` (the
+number of open approvals, after each card), `status`, `notice`, `title`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import assert_never
 
@@ -24,7 +25,7 @@ from bot.host_api import HistoryEntry
 from channels.feed import FeedChannel, FeedEvent, Noticed, Previewed, Said, Shown, StatusSet
 from channels.web import render
 from channels.web.render import PressForm
-from core.contracts.addresses import TextContent
+from core.contracts.addresses import CardContent, TextContent
 from core.contracts.clock import Clock
 from core.contracts.errors import StoreError
 
@@ -77,6 +78,7 @@ class ChatStream:
         sessions: ConsoleSessions,
         session: Session,
         form: PressForm,
+        count_waiting: Callable[[], Awaitable[int]],
     ) -> None:
         self._chat = chat
         self._web = web
@@ -85,6 +87,7 @@ class ChatStream:
         self._sessions = sessions
         self._session = session
         self._form = form
+        self._count_waiting = count_waiting
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
@@ -105,10 +108,11 @@ class ChatStream:
         async with self._web.subscribe(self._chat) as queue:
             try:
                 history = draw_history(await self._chats.history(self._chat), self._form)
+                waiting = await self._count_waiting()
             except StoreError as error:
                 logger.warning("web_stream_without_history", extra={"chat": self._chat, "error": type(error).__name__})
                 return
-            await writer.write(_RETRY + _frame("history", {"html": history}))
+            await writer.write(_RETRY + _frame("history", {"html": history, "waiting": str(waiting)}))
             while True:
                 events = [await queue.get()]
                 if queue.qsize() + 1 == queue.maxsize:
@@ -116,6 +120,8 @@ class ChatStream:
                 while not queue.empty():
                     events.append(queue.get_nowait())
                 await writer.write("".join(self._frames(event) for event in coalesce(events)))
+                if any(isinstance(event, Shown) and isinstance(event.content, CardContent) for event in events):
+                    await writer.write(_frame("waiting", {"text": str(await self._count_waiting())}))
 
     async def _keep_alive(self, writer: _Writer) -> None:
         while self._sessions.is_open(self._session):

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from bot.console.shutdown import stopping_of
 from bot.control.wire import feed_json, line, plain
 from bot.host_api import HeadlessRequest, HostApi
 from channels.feed import FeedChannel
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 NDJSON = "application/x-ndjson"
 _IDLE_SECONDS = 15.0
 _STATUS = {NotFound: 404, InvalidInput: 400}
+BEHIND: Mapping[str, Any] = {"type": "behind"}
+"""The last line for a viewer that read too slowly: it opens the feed again and reads the history."""
 
 
 class ControlRoutes:
@@ -78,7 +81,7 @@ class ControlRoutes:
         return JSONResponse(found)
 
     async def messages(self, request: Request) -> Response:
-        after = int(request.query_params.get("after", "0"))
+        after = _number(request.query_params.get("after", "0"))
         return JSONResponse(plain(await self._api.messages(request.path_params["conversation"], after_seq=after)))
 
     async def approvals(self, request: Request) -> Response:
@@ -139,7 +142,8 @@ class ControlRoutes:
         return JSONResponse(plain(await self._api.history(address.key)))
 
     async def feed(self, request: Request) -> Response:
-        return StreamingResponse(self._feed(request.path_params["chat"]), media_type=NDJSON)
+        feed = self._feed(request.path_params["chat"], stopping_of(request.scope))
+        return StreamingResponse(feed, media_type=NDJSON)
 
     async def say(self, request: Request) -> Response:
         body = await _body(request)
@@ -149,27 +153,37 @@ class ControlRoutes:
 
     async def press(self, request: Request) -> Response:
         body = await _body(request)
-        await self._terminal.press(request.path_params["chat"], self._owner, str(body["token"]), str(body["card"]))
+        token, card = _needed(body, "token"), _needed(body, "card")
+        await self._terminal.press(request.path_params["chat"], self._owner, token, card)
         return JSONResponse({"ok": True})
 
-    async def _feed(self, chat: str) -> AsyncIterator[bytes]:
-        async with self._terminal.subscribe(chat) as queue:
-            yield line({"type": "ready"})
-            while True:
-                try:
-                    async with asyncio.timeout(_IDLE_SECONDS):
-                        event = await queue.get()
-                except TimeoutError:
-                    yield b"\n"
-                    continue
-                yield line(feed_json(event))
+    async def _feed(self, chat: str, stopping: asyncio.Event) -> AsyncIterator[bytes]:
+        """Yield the chat's events until the viewer leaves or the host stops."""
+        async with self._terminal.subscribe(chat) as queue, asyncio.TaskGroup() as group:
+            stopped = group.create_task(stopping.wait())
+            arriving = group.create_task(queue.get())
+            try:
+                yield line({"type": "ready"})
+                while not stopped.done():
+                    await asyncio.wait({arriving, stopped}, timeout=_IDLE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                    if not arriving.done():
+                        yield b"\n"  # notices a viewer that has left
+                        continue
+                    yield line(feed_json(arriving.result()))
+                    if queue.qsize() + 1 >= queue.maxsize:
+                        yield line(BEHIND)  # it was full, so the channel gave this viewer up
+                        return
+                    arriving = group.create_task(queue.get())
+            finally:
+                stopped.cancel()
+                arriving.cancel()
 
 
 def build_control(api: HostApi, terminal: FeedChannel, owner: Sender) -> Starlette:
     """Return the application of the socket."""
     return Starlette(
         routes=ControlRoutes(api, terminal, owner).routes(),
-        exception_handlers={LodgerError: _lodger_error, KeyError: _missing, ValueError: _missing},
+        exception_handlers={LodgerError: _lodger_error},
     )
 
 
@@ -180,19 +194,32 @@ async def _lines(first: Mapping[str, Any], rest: AsyncIterator[Mapping[str, Any]
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    body = json.loads(await request.body() or b"{}")
+    try:
+        body = json.loads(await request.body() or b"{}")
+    except ValueError as error:
+        msg = "the body is no JSON"
+        raise InvalidInput(msg) from error
     if not isinstance(body, dict):
         msg = "the body is no JSON object"
         raise InvalidInput(msg)
     return body
 
 
+def _needed(body: Mapping[str, Any], name: str) -> str:
+    if name not in body:
+        msg = f"the body has no {name!r}"
+        raise InvalidInput(msg)
+    return str(body[name])
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        msg = f"{text!r} is no number"
+        raise InvalidInput(msg)
+    return int(text)
+
+
 async def _lodger_error(request: Request, error: Exception) -> Response:
     logger.info("control_request_refused", extra={"path": request.url.path, "error": type(error).__name__})
     status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 503)
     return JSONResponse({"error": str(error), "kind": type(error).__name__}, status_code=status)
-
-
-async def _missing(request: Request, error: Exception) -> Response:
-    del request
-    return JSONResponse({"error": f"bad request: {error}", "kind": "InvalidInput"}, status_code=400)

@@ -54,5 +54,9 @@ def feed_json(event: FeedEvent) -> dict[str, Any]:
 
 
 def line(value: Mapping[str, Any]) -> bytes:
-    """Return one JSON object as a line."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+    """Return one JSON object as a line.
+
+    ASCII only: readers that split at every line end of Unicode find one line, and a lone surrogate
+    breaks no encoder.
+    """
+    return json.dumps(value, separators=(",", ":")).encode("ascii") + b"\n"

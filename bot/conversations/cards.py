@@ -15,6 +15,8 @@ from core.contracts.memory import MemoryCommit
 from core.contracts.permissions import Approval, ApprovalState, DecisionScope
 
 APPROVE, CONVERSATION, ALWAYS, DENY, DENY_AND_READ = "y", "c", "w", "n", "m"
+CHOICES = {"approve": APPROVE, "conversation": CONVERSATION, "always": ALWAYS, "deny": DENY}
+"""What a decision is called where it is written: commands, page and command line."""
 _REVISION_DIGITS = 20
 
 
@@ -100,7 +102,7 @@ def _asking_again(text: str, approvals: Sequence[Approval], *more: tuple[Button,
 
 
 def _names(approvals: Sequence[Approval]) -> str:
-    return ", ".join(f"`{approval.tool}`" for approval in approvals)
+    return ", ".join(approval.tool for approval in approvals)
 
 
 def reminder_id(approval: Approval) -> str:
@@ -128,7 +130,8 @@ def _headline(approval: Approval, zone: ZoneInfo) -> str:
     match approval.state:
         case ApprovalState.OPEN:
             until = approval.expires_at.astimezone(zone)
-            return f"May I run `{approval.tool}`? {approval.reason}. Undecided by {until:%d %b %H:%M}, it is not run."
+            asked = f"May I run {approval.tool}? Why I ask: {approval.reason}."
+            return f"{asked} Undecided by {until:%d %b %H:%M}, it is not run."
         case ApprovalState.APPROVED:
             return f"Approved{_reach(approval)} by {_who(approval)} at {_when(approval.decided_at, zone)}."
         case ApprovalState.DENIED:

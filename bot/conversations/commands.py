@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from bot.conversations.access import Standing
+from bot.conversations.cards import CHOICES, shown_call
 from bot.conversations.memory_commands import MemoryCommands
+from bot.conversations.presses import DecisionDesk
 from core.contracts.addresses import InboundEvent
 from core.contracts.agents import Agent, Conversation, PermissionMode
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
 from core.contracts.delivery import Binding, DeliveryStore
-from core.contracts.ids import ConversationId
+from core.contracts.errors import NotFound
+from core.contracts.ids import ApprovalId, ConversationId
 from core.contracts.ledger import CallRecord, TurnLedger
 from core.contracts.people import AuditEntry, PeopleStore
 from core.contracts.permissions import ApprovalState, PersonRole
-from core.contracts.runs import TurnState
+from core.contracts.runs import Turn, TurnState
 from core.contracts.store import TranscriptStore
 
 
@@ -52,6 +56,8 @@ class CommandCall:
 
 Run = Callable[["CommandDesk", CommandCall], Awaitable[str]]
 
+_COMMAND = re.compile(r"/(?P<name>[^\W\d_][^\W\d]*)(?:@\w+)?(?:\s+(?P<rest>.*))?", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -77,6 +83,7 @@ class CommandPorts:
     clock: Clock
     wake_cancel: Callable[[ConversationId], None]
     pair: Callable[[str, Standing], Awaitable[str]]
+    decisions: DecisionDesk
 
 
 class CommandDesk:
@@ -98,14 +105,11 @@ class CommandDesk:
 def parse_command(text: str) -> tuple[str, str] | None:
     """Return a command's name and the rest, or None for text that is no command.
 
-    A path such as `/etc/hosts` is no command: a name is a slash, letters and underscores alone.
+    A path such as `/etc/hosts` is no command: a name is letters and underscores alone, and what
+    follows it is space, or `@` and the name of a bot.
     """
-    head, _, rest = text.strip().partition(" ")
-    head, newline, more = head.partition("\n")
-    name = head[1:].partition("@")[0].lower()
-    if not head.startswith("/") or not name.replace("_", "").isalpha():
-        return None
-    return name, (more + newline + rest if more else rest).strip()
+    found = _COMMAND.fullmatch(text.strip())
+    return (found["name"].lower(), found["rest"] or "") if found is not None else None
 
 
 async def _help(desk: CommandDesk, call: CommandCall) -> str:
@@ -118,9 +122,9 @@ async def _help(desk: CommandDesk, call: CommandCall) -> str:
 
 async def _new(desk: CommandDesk, call: CommandCall) -> str:
     ports = desk.ports
-    turn = await ports.ledger.request_cancel(call.conversation.id, by=call.who.person.id)
-    if turn is not None:
-        ports.wake_cancel(call.conversation.id)
+    turn = await ports.ledger.open_turn(call.conversation.id)
+    if turn is not None and _may_stop(turn, call):
+        await _stop(desk, call)
     fresh = await ports.backend.create_conversation(call.agent.id, call.conversation.audience)
     await ports.delivery.bind(replace(call.binding, conversation_id=fresh.id))
     return "A new conversation. What I remember stays; the old one is kept."
@@ -130,11 +134,20 @@ async def _cancel(desk: CommandDesk, call: CommandCall) -> str:
     turn = await desk.ports.ledger.open_turn(call.conversation.id)
     if turn is None:
         return "Nothing is running."
-    if turn.requester != call.who.person.id and _RANK[call.who.role] < Who.OPERATOR:
+    if not _may_stop(turn, call):
         return "Only the person who asked, an operator or an owner may stop this."
+    await _stop(desk, call)
+    return "Stopping. Queued messages stay."
+
+
+def _may_stop(turn: Turn, call: CommandCall) -> bool:
+    """Whether somebody may stop a turn: whoever asked for it, an operator, or an owner."""
+    return turn.requester == call.who.person.id or _RANK[call.who.role] >= Who.OPERATOR
+
+
+async def _stop(desk: CommandDesk, call: CommandCall) -> None:
     await desk.ports.ledger.request_cancel(call.conversation.id, by=call.who.person.id)
     desk.ports.wake_cancel(call.conversation.id)
-    return "Stopping. Queued messages stay."
 
 
 async def _status(desk: CommandDesk, call: CommandCall) -> str:
@@ -205,6 +218,26 @@ async def _why(desk: CommandDesk, call: CommandCall) -> str:
     return "\n".join(_explained(record) for record in records)
 
 
+async def _approvals(desk: CommandDesk, call: CommandCall) -> str:
+    match call.rest.split(maxsplit=2):
+        case []:
+            waiting = await desk.ports.ledger.open_approvals_of(call.agent.id)
+            here = [
+                a for a in waiting if a.conversation_id == call.conversation.id or _RANK[call.who.role] >= Who.OPERATOR
+            ]
+            lines = [f"`{a.id}` {a.tool}: {shown_call(a.tool, a.shown)}" for a in here]
+            return "\n".join(lines) or "Nothing waits for a decision."
+        case [approval_id, word, *reason] if word in CHOICES:
+            try:
+                return await desk.ports.decisions.decide(
+                    ApprovalId(approval_id), CHOICES[word], call.who, feedback=" ".join(reason)
+                )
+            except NotFound:
+                return f"There is no approval {approval_id!r}. /approvals lists them."
+        case _:
+            return f"Use: /approvals, or /approvals ID {'|'.join(CHOICES)} [REASON]"
+
+
 async def _pair(desk: CommandDesk, call: CommandCall) -> str:
     if not call.rest:
         return "Which code? /pair CODE"
@@ -242,5 +275,12 @@ COMMANDS = _table(
     Command(name="remember", usage="remember TEXT", help="keep this in memory", who=Who.MEMBER, run=_remember),
     Command(name="whoami", usage="whoami", help="who you are to me", who=Who.ANYONE, run=_whoami),
     Command(name="why", usage="why", help="which rules decided the last turn's calls", who=Who.MEMBER, run=_why),
+    Command(
+        name="approvals",
+        usage="approvals [ID approve|conversation|always|deny [REASON]]",
+        help="what waits for a decision",
+        who=Who.MEMBER,
+        run=_approvals,
+    ),
     Command(name="pair", usage="pair CODE", help="let somebody in", who=Who.OWNER, run=_pair),
 )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from bot.control.wire import plain
 from bot.conversations.access import LOCAL_OWNER, AccessDesk
-from bot.conversations.observer import TurnBus
+from bot.conversations.observer import Heard, TurnBus
+from bot.conversations.transcript import answer_texts
 from bot.conversations.worker import final_text
 from bot.host_api import HeadlessRequest
 from channels.feed import FeedChannel
@@ -17,6 +20,7 @@ from core.contracts.backend import Backend
 from core.contracts.delivery import Binding, DeliveryStore
 from core.contracts.errors import NotFound
 from core.contracts.events import (
+    ApprovalRequested,
     CallRequested,
     MessageStored,
     PromptRecompiled,
@@ -27,16 +31,14 @@ from core.contracts.events import (
     TextDelta,
     UsageReported,
 )
-from core.contracts.ids import ConversationId, new_id
+from core.contracts.ids import ConversationId, TurnId, new_id
 from core.contracts.ledger import CallState, TurnLedger
-from core.contracts.messages import Role, visible_text
 from core.contracts.runs import Turn, TurnOutcome
+from core.contracts.secrets import Redactor, StreamMask
 from core.contracts.store import TranscriptStore
 from core.turns.observer import CallFinished, CallStarted, TurnEvent
 from core.turns.outcomes import EXIT_NOBODY_CAN_APPROVE, OUTCOMES
 from core.turns.services import TurnResult
-
-NOBODY_COULD_APPROVE = "nobody can approve"
 
 
 class Headless:
@@ -52,6 +54,7 @@ class Headless:
         access: AccessDesk,
         channel: FeedChannel,
         bus: TurnBus,
+        redactor: Redactor,
     ) -> None:
         self._backend = backend
         self._transcripts = transcripts
@@ -60,6 +63,8 @@ class Headless:
         self._access = access
         self._channel = channel
         self._bus = bus
+        self._mask = redactor.mask
+        self._stream_mask = redactor.stream
 
     async def run(self, request: HeadlessRequest) -> AsyncIterator[Mapping[str, Any]]:
         """Run one turn; the last object has the type `result`.
@@ -72,13 +77,25 @@ class Headless:
             key = new_id("run")
             yield {"type": "started", "conversation_id": conversation_id}
             await self._channel.say(conversation_id, _OWNER, request.text, key=key)
-            turn: Turn | None = None
-            while (heard := await events.get()) is not None:
-                turn = heard[0]
-                told = event_json(heard[1])
-                if told is not None:
-                    yield told
-            yield await self._result(conversation_id, turn)
+            teller = _Teller(self._mask, self._stream_mask)
+            async for turn, event in self._heard_of(key, events):
+                if event is None:
+                    yield await self._result(turn)
+                else:
+                    for told in teller.tell(event):
+                        yield told
+
+    async def _heard_of(self, key: str, events: asyncio.Queue[Heard]) -> AsyncIterator[Heard]:
+        """Yield what belongs to the turn that took a message; other turns may run in its conversation before."""
+        ours: dict[TurnId, bool] = {}
+        while True:
+            turn, event = await events.get()
+            if turn.id not in ours:
+                ours[turn.id] = any(row.event.key == key for row in await self._delivery.taken(turn.id))
+            if ours[turn.id]:
+                yield turn, event
+                if event is None:
+                    return
 
     async def _conversation(self, request: HeadlessRequest) -> ConversationId:
         """Return the conversation to use, bound to the headless address of its own name."""
@@ -98,12 +115,11 @@ class Headless:
         )
         return conversation.id
 
-    async def _result(self, conversation_id: ConversationId, turn: Turn | None) -> Mapping[str, Any]:
-        ended = await self._ledger.latest_turn(conversation_id)
-        turn = ended or turn
-        assert turn is not None, "a turn that ended is stored"  # noqa: S101 - a bug if it fails
+    async def _result(self, turn: Turn) -> Mapping[str, Any]:
         outcome = turn.outcome or TurnOutcome.ERROR
-        result = TurnResult(outcome=outcome, text=await self._text(conversation_id), error=turn.error)
+        texts = await answer_texts(self._backend, turn.conversation_id)
+        said = self._mask("\n\n".join(text for text in texts if text.strip()))
+        result = TurnResult(outcome=outcome, text=said, error=turn.error)
         exit_code = OUTCOMES[outcome].exit_code
         if exit_code == 0 and await self._lacked_approval(turn):
             exit_code = EXIT_NOBODY_CAN_APPROVE
@@ -112,24 +128,11 @@ class Headless:
             "outcome": outcome,
             "text": final_text(result),
             "exit_code": exit_code,
-            "conversation_id": conversation_id,
+            "conversation_id": turn.conversation_id,
             "turn_id": turn.id,
             "error": turn.error,
             "usage": plain(await self._transcripts.usage_since(turn.id)),
         }
-
-    async def _text(self, conversation_id: ConversationId) -> str:
-        """Return what the agent said since the last thing a person said."""
-        texts: list[str] = []
-        after = 0
-        while page := await self._transcripts.messages(conversation_id, after_seq=after):
-            after = page[-1].seq
-            for message in page:
-                if message.role is Role.USER and visible_text(message.parts):
-                    texts.clear()
-                elif message.role is Role.ASSISTANT:
-                    texts.append(visible_text(message.parts))
-        return "\n\n".join(text for text in texts if text.strip())
 
     async def _lacked_approval(self, turn: Turn) -> bool:
         """Whether a call was denied because nobody could be asked."""
@@ -143,6 +146,36 @@ class Headless:
 
 
 _OWNER = Sender(identity=LOCAL_OWNER, name="owner")
+
+
+class _Teller:
+    """Tells events without secrets, also where one is cut into two deltas.
+
+    A delta is told with the event behind it: only then is it known whether its end may be shown.
+    """
+
+    def __init__(self, mask: Callable[[str], str], stream_mask: Callable[[], StreamMask]) -> None:
+        self._mask = mask
+        self._stream_mask = stream_mask
+        self._text = stream_mask()
+        self._held: dict[str, Any] | None = None
+
+    def tell(self, event: TurnEvent) -> Iterator[Mapping[str, Any]]:
+        """Yield the lines that an event completes."""
+        told = event_json(event)
+        if told is None:
+            return
+        is_delta = told["type"] == "text_delta"
+        if self._held is not None:
+            rest = "" if is_delta else self._text.finish()
+            yield {**self._held, "text": self._held["text"] + rest}
+            self._held = None
+        if is_delta:
+            self._held = {**told, "text": self._text.feed(told["text"])}
+            return
+        self._text = self._stream_mask()
+        # The mask knows how secrets look inside JSON, and its replacement is plain text.
+        yield json.loads(self._mask(json.dumps(told, ensure_ascii=False)))
 
 
 def event_json(event: TurnEvent) -> Mapping[str, Any] | None:
@@ -164,6 +197,7 @@ def _run_body(event: RunEvent) -> Mapping[str, Any] | None:
         TextDelta: "text_delta",
         ReasoningDelta: "reasoning_delta",
         CallRequested: "call_requested",
+        ApprovalRequested: "approval_requested",
         RetryNotice: "retry",
         PromptRecompiled: "prompt_recompiled",
         UsageReported: "usage",

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from channels.contract import Reply
 from core.contracts.clock import Clock
 from core.contracts.events import MessageStored, RetryNotice, RunEvent, RunFinished, TextDelta
 from core.contracts.messages import ReturnOutcome, Role, ToolCall, ToolReturn
 from core.contracts.runs import Turn
-from core.turns.observer import CallFinished, CallStarted, TurnEvent, TurnObserver
+from core.turns.observer import ApprovalsOpened, CallFinished, CallStarted, TurnEvent, TurnObserver
 
 PREVIEW_AFTER = timedelta(milliseconds=300)
 """An answer that is complete sooner is posted once, without a preview."""
@@ -21,21 +21,26 @@ PREVIEW_AFTER = timedelta(milliseconds=300)
 CallEnded = Callable[[Turn, ToolCall, ToolReturn], Awaitable[None]]
 TurnTap = Callable[[Turn, TurnEvent], None]
 
+Heard: TypeAlias = tuple[Turn, TurnEvent | None]
+"""An event of a turn; None: the turn has ended, and its end is stored."""
+
 
 class ReplyObserver:
-    """Turns a turn's events into one growing preview."""
+    """Turns a turn's events into a status and, with `previews`, into one growing message."""
 
     def __init__(
         self,
         reply: Reply | None,
         clock: Clock,
         *,
+        previews: bool,
         call_ended: CallEnded,
         tap: TurnTap,
         conceal: Callable[[str], str],
     ) -> None:
         self._reply = reply
         self._clock = clock
+        self._previews = previews
         self._call_ended = call_ended
         self._tap = tap
         self._conceal = conceal
@@ -47,7 +52,7 @@ class ReplyObserver:
     @asynccontextmanager
     async def showing(self) -> AsyncIterator[None]:
         """Keep the preview up to date for the length of the block."""
-        if self._reply is None:
+        if self._reply is None or not self._previews:
             yield
             return
         task = asyncio.create_task(self._show_changes(self._reply), name="preview")
@@ -65,12 +70,13 @@ class ReplyObserver:
             case CallStarted(call=call):
                 self._calls[call.id] = call
                 await self._set_status(f"running {call.name}")
+            case ApprovalsOpened():
+                # What was said is posted for good: from here on its message must not change.
+                self._previews = False
             case CallFinished(result=result):
                 await self._set_status("thinking")
                 if result.outcome is ReturnOutcome.OK:
                     await self._call_ended(turn, self._calls[result.call_id], result)
-            case _:
-                pass
 
     def _note(self, event: RunEvent) -> None:
         match event.body:
@@ -96,7 +102,7 @@ class ReplyObserver:
             self._dirty.clear()
             text = "\n\n".join(t for t in (*self._done, "".join(t for _, t in self._pieces)) if t.strip())
             shown = self._conceal(text)
-            if shown:
+            if shown and self._previews:
                 await reply.show(shown)
 
     async def _set_status(self, status: str) -> None:
@@ -108,7 +114,7 @@ class TurnBus:
     """Passes turn events on to followers of a conversation, such as `lodger run`."""
 
     def __init__(self) -> None:
-        self._followers: dict[str, set[asyncio.Queue[tuple[Turn, TurnEvent] | None]]] = {}
+        self._followers: dict[str, set[asyncio.Queue[Heard]]] = {}
 
     def publish(self, turn: Turn, event: TurnEvent) -> None:
         """Hand an event to every follower of the turn's conversation."""
@@ -118,12 +124,12 @@ class TurnBus:
     def turn_ended(self, turn: Turn) -> None:
         """Tell followers that the turn has ended and its end is stored."""
         for queue in self._followers.get(turn.conversation_id, ()):
-            queue.put_nowait(None)
+            queue.put_nowait((turn, None))
 
     @asynccontextmanager
-    async def follow(self, conversation_id: str) -> AsyncIterator[asyncio.Queue[tuple[Turn, TurnEvent] | None]]:
-        """Give a queue of the conversation's turn events; None marks the end of a turn."""
-        queue: asyncio.Queue[tuple[Turn, TurnEvent] | None] = asyncio.Queue()
+    async def follow(self, conversation_id: str) -> AsyncIterator[asyncio.Queue[Heard]]:
+        """Give a queue of the events of the conversation's turns."""
+        queue: asyncio.Queue[Heard] = asyncio.Queue()
         followers = self._followers.setdefault(conversation_id, set())
         followers.add(queue)
         try:

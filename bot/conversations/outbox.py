@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,12 +16,16 @@ from core.contracts.addresses import Address, CardContent, OutboundContent, Outb
 from core.contracts.clock import Clock
 from core.contracts.delivery import DeliveryStore, OutboxRow, OutboxState
 from core.contracts.engine import Again
-from core.contracts.errors import ChannelDown, SendLimited, SendRejected, SendUnknown, TextTooLong
+from core.contracts.errors import ChannelDown, ChannelError, SendLimited, SendUnknown, TextTooLong
 
 logger = logging.getLogger(__name__)
 
-MAX_UNKNOWN = 3
-"""Sends with an unknown outcome before a row is left as unknown: a text may then have doubled."""
+MAX_UNKNOWN = 2
+"""Sends with an unknown outcome before a row is left as unknown: a text may have doubled once then."""
+ELSEWHERE = Again(wait=timedelta(hours=1))
+"""For a channel that this host has not: the doorbell stays stored, and a host that has it answers."""
+LET_END = timedelta(seconds=10)
+"""How long a send that is under way may go on when the host stops: cut off, it would be made again."""
 _DOWN_BASE = timedelta(seconds=5)
 _DOWN_LONGEST = timedelta(minutes=5)
 
@@ -43,21 +50,47 @@ class Deliverer:
         self._clock = clock
         self._card_failed = card_failed
         self._mask = mask
+        self._unknown: Counter[str] = Counter()
+        self._unrecorded: dict[str, tuple[str, OutboundContent]] = {}
+        self._active = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     async def deliver_chat(self, key: str) -> Again | None:
         """Deliver what waits for one chat; stops at the first row that has to wait."""
-        while rows := await self._store.outgoing(key):
-            for row in rows:
-                if not await self._deliver(row):
+        if key.partition("/")[0] not in self._channels:
+            return ELSEWHERE
+        self._active += 1
+        self._idle.clear()
+        try:
+            # Read again for each: a row that was split has others behind it now.
+            while rows := await self._store.outgoing(key):
+                if not await _to_its_end(self._deliver(rows[0])):
                     return None
+        finally:
+            self._active -= 1
+            if self._active == 0:
+                self._idle.set()
         return None
+
+    async def drain(self, patience: timedelta) -> None:
+        """Wait until nothing is under way, `patience` at most; what is left is sent after the next start."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience.total_seconds()):
+                await self._idle.wait()
+
+    async def give_up(self, key: str, error: str) -> None:
+        """Fail the row that a chat cannot get past, so that those behind it go on."""
+        for row in (await self._store.outgoing(key))[:1]:
+            await self._give_up(row, OutboxState.FAILED, error)
 
     async def _deliver(self, row: OutboxRow) -> bool:
         """Deliver one row; False when the chat has to wait (the store rings it again then)."""
         item = row.item
-        channel = self._channels.get(item.address.channel)
-        if channel is None:
-            await self._give_up(row, OutboxState.FAILED, f"no channel {item.address.channel!r} is configured")
+        channel = self._channels[item.address.channel]
+        if item.id in self._unrecorded:
+            # It is visible already and only the record is missing: sending again would double it.
+            await self._record(row, *self._unrecorded[item.id])
             return True
         if row.state is OutboxState.ATTEMPTED and item.external_id is None:
             found = await channel.find(item)
@@ -71,42 +104,61 @@ class Deliverer:
         return await self._send(channel, row)
 
     async def _send(self, channel: Channel, row: OutboxRow) -> bool:
-        item = row.item
         try:
-            external_id = await channel.deliver(masked(item, self._mask))
-        except TextTooLong as error:
-            return await self._split(channel.capabilities, row, str(error))
-        except SendLimited as error:
-            await self._store.defer(item.id, self._clock.now() + error.retry_after, str(error))
-            return False
-        except SendUnknown as error:
-            return await self._look_before_resending(channel, row, str(error))
-        except SendRejected as error:
-            await self._give_up(row, OutboxState.FAILED, str(error))
-            return True
-        except ChannelDown as error:
-            wait = min(_DOWN_BASE * 2 ** min(item.attempts, 10), _DOWN_LONGEST)
-            await self._store.defer(item.id, self._clock.now() + wait, str(error))
-            return False
-        await self._store.mark_sent(item.id, external_id, content=item.content)
+            external_id = await channel.deliver(masked(row.item, self._mask))
+        except ChannelError as error:
+            return await self._follow_up(channel, row, error)
+        await self._record(row, external_id, row.item.content)
         return True
+
+    async def _record(self, row: OutboxRow, external_id: str, content: OutboundContent) -> None:
+        self._unrecorded[row.item.id] = (external_id, content)
+        await self._store.mark_sent(row.item.id, external_id, content=content)
+        del self._unrecorded[row.item.id]
+        self._unknown.pop(row.item.id, None)
+
+    async def _follow_up(self, channel: Channel, row: OutboxRow, error: ChannelError) -> bool:
+        """Do what a failed delivery asks for; False when the chat has to wait."""
+        match error:
+            case TextTooLong():
+                return await self._split(channel.capabilities, row, str(error))
+            case SendLimited(retry_after=wait):
+                await self._store.defer(row.item.id, self._clock.now() + wait, str(error))
+                return False
+            case SendUnknown() if row.item.external_id is None:
+                return await self._look_before_resending(channel, row, str(error))
+            case SendUnknown() | ChannelDown():
+                # An edit may be repeated, whatever became of it.
+                await self._count(channel, row)
+                wait = min(_DOWN_BASE * 2 ** min(row.item.attempts, 10), _DOWN_LONGEST)
+                await self._store.defer(row.item.id, self._clock.now() + wait, str(error))
+                return False
+            case _:
+                await self._give_up(row, OutboxState.FAILED, str(error))
+                return True
 
     async def _look_before_resending(self, channel: Channel, row: OutboxRow, error: str) -> bool:
         found = await channel.find(row.item)
         if found is not None:
             await self._store.mark_sent(row.item.id, found, content=row.item.content)
             return True
-        await self._store.mark_attempted(row.item.id)
-        if row.item.attempts + 1 >= MAX_UNKNOWN:
+        await self._count(channel, row)
+        self._unknown[row.item.id] += 1
+        if self._unknown[row.item.id] >= MAX_UNKNOWN:
             await self._give_up(row, OutboxState.UNKNOWN, error)
             return True
         await self._store.defer(row.item.id, self._clock.now() + _DOWN_BASE, error)
         return False
 
+    async def _count(self, channel: Channel, row: OutboxRow) -> None:
+        """Count a try that failed, unless it was counted before it began."""
+        if row.item.external_id is not None or not channel.capabilities.lookup:
+            await self._store.mark_attempted(row.item.id)
+
     async def _split(self, capabilities: Capabilities, row: OutboxRow, error: str) -> bool:
         """Split a text that the platform counts as too long into halves and go on with those."""
         match row.item.content:
-            case TextContent(markdown=text) if len(text) > 1:
+            case TextContent(markdown=raw) if len(text := self._mask(raw)) > 1:
                 smaller = max(1, min(capabilities.text_limit, len(text)) // 2)
                 await self._store.split(row.item.id, text_items(row.item, text, capabilities, limit=smaller))
             case _:
@@ -120,6 +172,19 @@ class Deliverer:
             await self._card_failed(row.item, error)
 
 
+async def _to_its_end(job: Coroutine[None, None, bool]) -> bool:
+    """Await a delivery; when the host stops meanwhile, let it end before that is passed on."""
+    task = asyncio.create_task(job, name="delivery")
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        _, late = await asyncio.wait({task}, timeout=LET_END.total_seconds())
+        for each in late:
+            each.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
+
+
 def masked(item: OutboundItem, mask: Callable[[str], str]) -> OutboundItem:
     """Return the item as it may leave the host: no secret value in any text of it."""
     return replace(item, content=masked_content(item.content, mask))
@@ -130,8 +195,10 @@ def masked_content(content: OutboundContent, mask: Callable[[str], str]) -> Outb
     match content:
         case TextContent(markdown=text):
             return replace(content, markdown=mask(text))
-        case CardContent(text=text, code=code):
-            return replace(content, text=mask(text), code=mask(code))
+        case CardContent(text=text, code=code, rows=rows):
+            # A button may show the rule that it would add, verbatim.
+            masked_rows = tuple(tuple(replace(button, label=mask(button.label)) for button in row) for row in rows)
+            return replace(content, text=mask(text), code=mask(code), rows=masked_rows)
 
 
 def text_items(
@@ -140,10 +207,12 @@ def text_items(
     """Return a text as items that fit the channel; the first takes the place of `first`."""
     parts = split_text(markdown, limit or capabilities.text_limit, capabilities.text_unit)
     silent = isinstance(first.content, TextContent) and first.content.silent
+    # A row may be split again and again, each time smaller: the limit keeps the ids apart.
+    mark = "." if limit is None else f".{limit}-"
     return tuple(
         replace(
             first,
-            id=first.id if number == 1 else f"{first.id}.{number}",
+            id=first.id if number == 1 else f"{first.id}{mark}{number}",
             content=TextContent(markdown=part, silent=silent),
             external_id=first.external_id if number == 1 else None,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
 from bot.conversations.access import Standing
@@ -39,6 +40,7 @@ from core.contracts.permissions import (
     PersonRole,
 )
 from core.permissions.approvals import grant_for, may_decide, may_grant
+from core.prompts.escaping import escape_user_text
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +62,10 @@ class DecisionDesk:
         approvers: tuple[str, ...],
         clock: Clock,
         zone: ZoneInfo,
+        clean: Callable[[str], str] = str,
     ) -> None:
+        self._clean = clean
+        self._drawing = asyncio.Lock()
         self._ledger = ledger
         self._delivery = delivery
         self._people = people
@@ -86,9 +91,9 @@ class DecisionDesk:
         decision = Decision(
             approve=approve,
             by=who.person.id,
-            by_name=who.person.name,
+            by_name=self._as_data(who.person.name),
             scope=scope,
-            feedback=_feedback(choice, feedback),
+            feedback=self._as_data(_feedback(choice, feedback)),
         )
         state = ApprovalState.APPROVED if approve else ApprovalState.DENIED
         decided = await self._ledger.decide(
@@ -101,15 +106,30 @@ class DecisionDesk:
         await self._audit(who, f"approval_{state}", approval, choice)
         return "Approved." if approve else "Denied."
 
+    async def refuse_elsewhere(self, approval_id: ApprovalId, choice: str, who: Standing) -> str:
+        """Refuse a press that came from a chat where nobody was asked; whoever forged it is on record.
+
+        Raises:
+            NotFound: No such approval.
+        """
+        await self._audit(who, "approval_refused", await self._ledger.approval(approval_id), choice)
+        return "This button does not belong to this chat."
+
     async def redraw(self, approval: Approval) -> None:
         """Bring the cards of an approval up to date."""
-        siblings = await self._ledger.approvals_of(approval.turn_id)
-        shown = [a for a in siblings if a.card_id == approval.card_id]
-        if approval.card_id is not None:
-            await self._delivery.amend(approval.card_id, approval_card(shown, self._zone))
-        for sibling in shown:
-            await self._close_notice(waiting_id(sibling), sibling)
-            await self._close_notice(reminder_id(sibling), sibling)
+        # One at a time: of two people who decide at once, the older picture must not come last.
+        async with self._drawing:
+            siblings = await self._ledger.approvals_of(approval.turn_id)
+            shown = [a for a in siblings if a.card_id == approval.card_id]
+            if approval.card_id is not None:
+                await self._delivery.amend(approval.card_id, approval_card(shown, self._zone))
+            for sibling in shown:
+                await self._close_notice(waiting_id(sibling), sibling)
+                await self._close_notice(reminder_id(sibling), sibling)
+
+    def _as_data(self, text: str) -> str:
+        """Return what a person wrote as the model may read it: masked, and never the host's voice."""
+        return escape_user_text(self._clean(text))
 
     async def redraw_ended(self, turn_id: TurnId) -> None:
         """Take the buttons off cards whose questions ended without a person: expired or void."""
@@ -193,7 +213,7 @@ class PressDesk:
 
     async def _decide(self, address: Address, approval_id: ApprovalId, choice: str, who: Standing) -> str:
         if not await self._was_asked_in(address, approval_id):
-            return "This button does not belong to this chat."
+            return await self._decisions.refuse_elsewhere(approval_id, choice, who)
         return await self._decisions.decide(approval_id, choice, who)
 
     async def _was_asked_in(self, address: Address, approval_id: ApprovalId) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bot.conversations.access import AccessDesk, Standing
 from bot.conversations.commands import CommandCall, CommandDesk, parse_command
-from bot.conversations.outbox import notice, text_items
+from bot.conversations.outbox import ELSEWHERE, notice, text_items
 from bot.conversations.pairing import PairingDesk
 from bot.conversations.presses import PressDesk
 from channels.contract import Channel
@@ -19,6 +19,8 @@ from core.contracts.agents import EVERYONE, Audience
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
 from core.contracts.delivery import Binding, DeliveryStore, InboxRow
+from core.contracts.engine import Again
+from core.contracts.errors import ChannelError, StoreError
 from core.contracts.ids import ConversationId
 from core.contracts.people import Person
 
@@ -49,16 +51,25 @@ class Router:
     def __init__(self, ports: RouterPorts) -> None:
         self._ports = ports
 
-    async def route_address(self, key: str) -> None:
+    async def route_address(self, key: str) -> Again | None:
         """Route every new event of an address."""
+        if key.partition("/")[0] not in self._ports.channels:
+            return ELSEWHERE
         for row in await self._ports.delivery.new_events(key):
             await self._route(row)
+        return None
+
+    async def give_up(self, key: str) -> None:
+        """Put aside the event that an address cannot get past, and say so there."""
+        for row in (await self._ports.delivery.new_events(key))[:1]:
+            await self._answer(row, "I could not handle this message. My operator can see why.")
+            await self._ports.delivery.complete([row.id])
 
     async def direct_target(self, event: InboundEvent) -> ConversationId | None:
         """Return the conversation a plain message may be queued for at once, or None for the long way."""
         match event.body:
             case MessageBody(text=text, attachments=(), addressed=True) if (
-                event.privacy is Privacy.DIRECT and parse_command(text) is None
+                event.privacy is Privacy.DIRECT and text.strip() and parse_command(text) is None
             ):
                 binding = await self._ports.delivery.binding(event.address.key)
                 standing = await self._ports.access.standing(event.sender) if binding is not None else None
@@ -159,14 +170,52 @@ class Router:
 
 
 class InboxSink:
-    """Commits events before they are acknowledged; the channels' way into the host."""
+    """Commits events before they are acknowledged; the channels' way into the host.
 
-    def __init__(self, router: Router, delivery: DeliveryStore) -> None:
+    What cannot be stored is not acknowledged, so the platform keeps it; the person is told once
+    an outage, past the outbox, which cannot be written either.
+    """
+
+    def __init__(
+        self, router: Router, delivery: DeliveryStore, channels: Mapping[str, Channel], clean: Callable[[str], str]
+    ) -> None:
         self._router = router
         self._delivery = delivery
+        self._channels = channels
+        self._clean = clean
+        self._told: set[str] = set()
+
+    @property
+    def failing(self) -> bool:
+        """Whether the newest event could not be stored."""
+        return bool(self._told)
 
     async def accept(self, event: InboundEvent) -> None:
-        await self._delivery.accept(event, conversation_id=await self._router.direct_target(event))
+        event = self._cleaned(event)
+        try:
+            await self._delivery.accept(event, conversation_id=await self._router.direct_target(event))
+        except StoreError:
+            await self._tell(event.address)
+            raise
+        self._told.clear()
+
+    def _cleaned(self, event: InboundEvent) -> InboundEvent:
+        """Return the event as it may be stored: no secret value, no text that cannot be written."""
+        match event.body:
+            case MessageBody() | EditBody() as body:
+                return replace(event, body=replace(body, text=self._clean(body.text)))
+            case PressBody():
+                return event
+
+    async def _tell(self, address: Address) -> None:
+        if address.key in self._told:
+            return
+        self._told.add(address.key)
+        text = "I cannot store messages right now, so I have not taken yours yet. I will as soon as I can."
+        try:
+            await self._channels[address.channel].deliver(notice(f"outage/{address.key}", address, text))
+        except ChannelError:
+            logger.warning("outage_not_told", extra={"channel": address.channel})
 
 
 def audience_of(event: InboundEvent, person: Person) -> Audience:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from bot.conversations.access import AccessDesk
 from bot.conversations.cards import approval_card
-from core.contracts.addresses import OutboundItem
+from bot.conversations.outbox import notice, text_items
+from channels.chunking import fitting, measure
+from channels.contract import Capabilities, Channel
+from core.contracts.addresses import Address, CardContent, OutboundItem
 from core.contracts.agents import Agent, Conversation
+from core.contracts.delivery import DeliveryStore, OutboxState
 from core.contracts.errors import MemoryConflict, MemoryRefused, NotFound
 from core.contracts.ledger import TurnLedger
 from core.contracts.memory import MemoryStore
@@ -26,8 +31,21 @@ from core.turns.services import TurnHost
 class ChatTurnHost:
     """The host side of turns that come from chats."""
 
-    def __init__(self, *, access: AccessDesk, zone: ZoneInfo, overflow_root: Path, forbidden: tuple[Path, ...]) -> None:
+    def __init__(
+        self,
+        *,
+        access: AccessDesk,
+        delivery: DeliveryStore,
+        channels: Mapping[str, Channel],
+        zone: ZoneInfo,
+        overflow_root: Path,
+        forbidden: tuple[Path, ...],
+        mask: Callable[[str], str],
+    ) -> None:
         self._access = access
+        self._delivery = delivery
+        self._channels = channels
+        self._mask = mask
         self._zone = zone
         self._overflow_root = overflow_root
         self._forbidden = forbidden
@@ -45,17 +63,55 @@ class ChatTurnHost:
             granted=(self.overflow(conversation),),
         )
 
-    def approval_card(self, turn: Turn, approvals: Sequence[Approval]) -> OutboundItem | None:
+    async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
         if turn.origin is None:
             return None
-        return OutboundItem(
+        if said:
+            await self._post_so_far(turn, turn.origin, said, approvals[0].id)
+        card = OutboundItem(
             id=f"{turn.id}/ask/{approvals[0].id}",
             address=turn.origin,
             content=approval_card(approvals, self._zone),
         )
+        await self._delivery.post(
+            whole_code(card, self._channels[turn.origin.channel].capabilities, self._mask), turn_id=turn.id
+        )
+        return card
+
+    async def _post_so_far(self, turn: Turn, origin: Address, said: str, mark: str) -> None:
+        """Post what the turn has said: in place of its preview, or as a message of its own."""
+        text, capabilities = self._mask(said), self._channels[origin.channel].capabilities
+        row = await self._delivery.outbox_row(turn.outbox_id) if turn.outbox_id is not None else None
+        if row is not None and row.state is OutboxState.LIVE:
+            await self._delivery.split(row.item.id, text_items(row.item, text, capabilities))
+        else:
+            first = notice(f"{turn.id}/said/{mark}", origin, text)
+            await self._delivery.post(text_items(first, text, capabilities), turn_id=turn.id)
 
     def overflow(self, conversation: Conversation) -> Path:
         return self._overflow_root / conversation.id
+
+
+def whole_code(card: OutboundItem, capabilities: Capabilities, mask: Callable[[str], str]) -> tuple[OutboundItem, ...]:
+    """Return what a card must show and cannot, as messages to stand above it: nobody approves unseen text."""
+    code = mask(card.content.code) if isinstance(card.content, CardContent) else ""
+    limit, unit = capabilities.code_limit, capabilities.text_unit
+    if measure(code, unit) <= limit:
+        return ()
+    pieces = []
+    start = 0
+    while start < len(code):
+        end = fitting(code, start, limit, unit)
+        pieces.append(code[start:end])
+        start = end
+    return tuple(
+        replace(
+            card,
+            id=f"{card.id}/all.{number}",
+            content=CardContent(text=f"All of what is asked below, part {number} of {len(pieces)}:", code=piece),
+        )
+        for number, piece in enumerate(pieces, start=1)
+    )
 
 
 class MemoryDoubts:

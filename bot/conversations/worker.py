@@ -8,18 +8,21 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from bot.conversations.access import AccessDesk
 from bot.conversations.cards import commit_card, reminder_card, reminder_id, waiting_card, waiting_id
 from bot.conversations.observer import ReplyObserver, TurnBus
 from bot.conversations.opening import Openings
-from bot.conversations.outbox import notice, text_items
+from bot.conversations.outbox import ELSEWHERE, notice, text_items
 from bot.conversations.presses import DecisionDesk
+from bot.conversations.transcript import answer_texts
 from channels.contract import Channel
 from core.contracts.addresses import OutboundItem, TextContent
+from core.contracts.agents import Conversation
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
-from core.contracts.delivery import DeliveryStore, InboxRow
+from core.contracts.delivery import DeliveryStore, InboxRow, OutboxState
 from core.contracts.engine import Again
 from core.contracts.errors import StaleClaim
 from core.contracts.ids import ConversationId, TurnId, new_id
@@ -56,10 +59,34 @@ class WorkerPorts:
     toolsets: Mapping[str, Toolset]
     clock: Clock
     bus: TurnBus
+    mask: Callable[[str], str]
+    """Masks secrets in a whole text, before it is cut into messages."""
     conceal: Callable[[str], str]
     """Masks secrets in text that is not complete yet: holds back an end that may begin one."""
     remind_after: timedelta
     """How long a question may stay open before it is asked once more."""
+
+
+class _After(Enum):
+    """How things stand with a conversation after a worker looked at it."""
+
+    ENDED = auto()
+    PARKED = auto()
+    NOTHING = auto()
+    DRAINING = auto()
+    ELSEWHERE = auto()
+    """The next thing to do belongs to a channel that this host has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """A turn in this worker's hands, with the messages that opened it where they are still to be stored."""
+
+    claim: Claim
+    turn: Turn
+    conversation: Conversation
+    rows: tuple[InboxRow, ...]
+    cancel: asyncio.Event
 
 
 class ConversationWorker:
@@ -81,18 +108,30 @@ class ConversationWorker:
             return _LATER
         self._active.add(conversation_id)
         self._idle.clear()
-        again: Again | None = None
         try:
-            while not self._draining.is_set() and await self._take_one(conversation_id):
-                pass
-            again = _LATER if self._draining.is_set() else await self._remind(conversation_id)
+            after = await self._take_up(conversation_id)
+            while after is _After.ENDED:
+                after = await self._take_queued(conversation_id)
+            return await self._wish(conversation_id, after)
         except* StaleClaim:
             logger.info("claim_lost", extra={"conversation_id": conversation_id})
         finally:
             self._active.discard(conversation_id)
             if not self._active:
                 self._idle.set()
-        return again
+        return None
+
+    async def _wish(self, conversation_id: ConversationId, after: _After) -> Again | None:
+        """Return when the conversation wants to be rung again by itself."""
+        match after:
+            case _After.ENDED | _After.NOTHING:
+                return None
+            case _After.DRAINING:
+                return _LATER
+            case _After.ELSEWHERE:
+                return ELSEWHERE
+            case _After.PARKED:
+                return await self._remind(conversation_id)
 
     def wake_cancel(self, conversation_id: ConversationId) -> None:
         """Tell a running turn at once what `request_cancel` has stored."""
@@ -112,29 +151,51 @@ class ConversationWorker:
     async def give_up(self, conversation_id: ConversationId, error: str) -> None:
         """End a turn that failed again and again with a visible error, so that the key goes on."""
         turn = await self._ports.ledger.open_turn(conversation_id)
-        if turn is None:
-            return
-        claim = await self._ports.backend.claim(conversation_id)
-        await self._finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text="", error=error))
-
-    async def _take_one(self, conversation_id: ConversationId) -> bool:
-        """Take up the open turn or the next queued message; False when there is nothing to do now."""
-        turn = await self._ports.ledger.open_turn(conversation_id)
-        if turn is None:
+        if turn is not None:
+            claim = await self._ports.backend.claim(conversation_id)
+        else:
             queued = await self._ports.delivery.queued(conversation_id)
             if not queued:
-                return False
-            turn, claim = await self._begin(conversation_id, queued[0])
-        elif turn.state is TurnState.PARKED and not await self._may_resume(turn):
-            await self._tell_waiting(turn)
-            return False
-        else:
-            claim = await self._ports.backend.claim(conversation_id)
-            if turn.state is TurnState.PARKED:
-                await self._ports.ledger.resume_turn(claim, turn.id)
-        return await self._run(claim, turn)
+                return
+            begun = await self._begin(conversation_id, queued[0])
+            turn, claim = begun.turn, begun.claim
+        await self._finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text="", error=error))
+        await self._ports.decisions.redraw_ended(turn.id)
 
-    async def _begin(self, conversation_id: ConversationId, row: InboxRow) -> tuple[Turn, Claim]:
+    async def _take_up(self, conversation_id: ConversationId) -> _After:
+        """Go on with the open turn, or begin one for the next queued message."""
+        turn = await self._ports.ledger.open_turn(conversation_id)
+        if turn is None:
+            return await self._take_queued(conversation_id)
+        if turn.origin is not None and turn.origin.channel not in self._ports.channels:
+            return _After.ELSEWHERE
+        if turn.state is TurnState.PARKED and not await self._may_resume(turn):
+            await self._tell_waiting(turn)
+            return _After.PARKED
+        cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
+        claim = await self._ports.backend.claim(conversation_id)
+        if turn.state is TurnState.PARKED:
+            await self._ports.ledger.resume_turn(claim, turn.id)
+        if await self._ports.ledger.cancel_requested(turn.id):
+            cancel.set()
+        rows = await self._ports.delivery.taken(turn.id) if turn.steps == 0 else ()
+        conversation = await self._ports.backend.get_conversation(conversation_id)
+        begun = _Begun(claim=claim, turn=turn, conversation=conversation, rows=rows, cancel=cancel)
+        return await self._run(begun, previews=await self._is_unseen(turn))
+
+    async def _take_queued(self, conversation_id: ConversationId) -> _After:
+        """Begin a turn for the next queued message, if there is one and the host is not stopping."""
+        if self._draining.is_set():
+            return _After.DRAINING
+        queued = await self._ports.delivery.queued(conversation_id)
+        if not queued:
+            return _After.NOTHING
+        if queued[0].event.address.channel not in self._ports.channels:
+            return _After.ELSEWHERE
+        return await self._run(await self._begin(conversation_id, queued[0]), previews=True)
+
+    async def _begin(self, conversation_id: ConversationId, row: InboxRow) -> _Begun:
+        cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
         conversation = await self._ports.backend.get_conversation(conversation_id)
         standing = await self._ports.access.standing(row.event.sender)
         turn_id = TurnId(new_id("turn"))
@@ -155,7 +216,8 @@ class ConversationWorker:
             outbox_id=live.id,
             interactive=row.event.address.channel != HEADLESS,
         )
-        return turn, await self._ports.ledger.begin_turn(turn, inbox_ids=[row.id], live=live)
+        claim = await self._ports.ledger.begin_turn(turn, inbox_ids=[row.id], live=live)
+        return _Begun(claim=claim, turn=turn, conversation=conversation, rows=(row,), cancel=cancel)
 
     async def _may_resume(self, turn: Turn) -> bool:
         """Whether something was decided, expired, or a stop was asked for since the turn was parked."""
@@ -191,24 +253,34 @@ class ConversationWorker:
         await self._ports.delivery.post([item], turn_id=turn.id)
         return None
 
-    async def _run(self, claim: Claim, turn: Turn) -> bool:
-        ports = self._ports
-        cancel = self._cancels.setdefault(turn.conversation_id, asyncio.Event())
+    async def _is_unseen(self, turn: Turn) -> bool:
+        """Whether nothing of the turn is visible yet: a second preview would be a second message."""
+        if turn.outbox_id is None:
+            return False
+        row = await self._ports.delivery.outbox_row(turn.outbox_id)
+        return row.state is OutboxState.LIVE and row.item.external_id is None
+
+    async def _run(self, begun: _Begun, *, previews: bool) -> _After:
+        ports, turn = self._ports, begun.turn
         try:
-            if await ports.ledger.cancel_requested(turn.id):
-                cancel.set()
             async with AsyncExitStack() as stack:
-                channel = ports.channels.get(turn.origin.channel) if turn.origin is not None else None
                 reply = None
-                if channel is not None and turn.origin is not None:
+                if turn.origin is not None:
+                    channel = ports.channels[turn.origin.channel]
                     reply = await stack.enter_async_context(
                         channel.reply(turn.origin, lambda external_id: self._visible(turn, external_id))
                     )
                 observer = ReplyObserver(
-                    reply, ports.clock, call_ended=self._call_ended, tap=ports.bus.publish, conceal=ports.conceal
+                    reply,
+                    ports.clock,
+                    previews=previews,
+                    call_ended=self._call_ended,
+                    tap=ports.bus.publish,
+                    conceal=ports.conceal,
                 )
                 await stack.enter_async_context(observer.showing())
-                result = await ports.loop.run(await self._work(claim, turn, observer, cancel))
+                work = await self._work(begun, observer)
+                result = await ports.loop.run(work)
         except BaseException:
             # What was composed may not be stored: the next try composes it again.
             ports.openings.forget(turn.conversation_id)
@@ -217,44 +289,47 @@ class ConversationWorker:
             self._cancels.pop(turn.conversation_id, None)
         if isinstance(result, Parked):
             await ports.decisions.redraw_ended(turn.id)
-            await self._keep_text(turn, result.text)
             await self._tell_waiting(turn)
-            return False
-        await self._finish(claim, turn, result)
-        return True
+            return _After.PARKED
+        await self._finish(begun.claim, turn, result)
+        if turn.steps + work.steps > 0:
+            # A turn without steps that called tools asked nobody anything.
+            await ports.decisions.redraw_ended(turn.id)
+        return _After.ENDED
 
-    async def _work(self, claim: Claim, turn: Turn, observer: ReplyObserver, cancel: asyncio.Event) -> TurnWork:
-        ports = self._ports
-        conversation = await ports.backend.get_conversation(turn.conversation_id)
+    async def _work(self, begun: _Begun, observer: ReplyObserver) -> TurnWork:
+        ports, turn = self._ports, begun.turn
         agent = await ports.backend.get_agent(turn.agent_id)
         opening = UserInput(parts=())
         if turn.steps == 0:
-            rows = await ports.delivery.taken(turn.id)
             opening = await ports.openings.compose(
-                [row.event for row in rows],
-                agent=agent,
-                conversation=conversation,
+                [row.event for row in begun.rows], agent=agent, conversation=begun.conversation
             )
-        toolset = ports.toolsets[agent.toolset]
         return TurnWork(
-            claim=claim,
+            claim=begun.claim,
             turn=turn,
             agent=agent,
-            conversation=conversation,
-            toolset=toolset,
+            conversation=begun.conversation,
+            toolset=ports.toolsets[agent.toolset],
             opening=opening,
             observer=observer,
-            cancel=cancel,
+            cancel=begun.cancel,
+            texts=await self._said_before(turn) if turn.steps else [],
         )
+
+    async def _said_before(self, turn: Turn) -> list[str]:
+        """Return what steps of an earlier worker said and nobody has posted: a crash must not lose it."""
+        if turn.outbox_id is None:
+            return []
+        row = await self._ports.delivery.outbox_row(turn.outbox_id)
+        if row.state is not OutboxState.LIVE:
+            return []
+        # A step behind the counted ones is taken up by the loop, which tells its text itself.
+        return (await answer_texts(self._ports.backend, turn.conversation_id))[: turn.steps]
 
     async def _visible(self, turn: Turn, external_id: str) -> None:
         if turn.outbox_id is not None:
             await self._ports.delivery.mark_visible(turn.outbox_id, external_id)
-
-    async def _keep_text(self, turn: Turn, text: str) -> None:
-        """Remember what a parked turn has said, so that its message keeps it whatever follows."""
-        if turn.outbox_id is not None and text:
-            await self._ports.delivery.amend(turn.outbox_id, TextContent(markdown=text))
 
     async def _finish(self, claim: Claim, turn: Turn, result: TurnResult) -> None:
         outgoing = await self._outgoing(turn, result)
@@ -263,24 +338,21 @@ class ConversationWorker:
         )
         if result.error:
             logger.error("turn_failed", extra={"turn_id": turn.id, "outcome": result.outcome, "error": result.error})
-        await self._ports.decisions.redraw_ended(turn.id)
         ended = replace(turn, state=TurnState.FINISHED, outcome=result.outcome, error=result.error)
         self._ports.bus.turn_ended(ended)
 
     async def _outgoing(self, turn: Turn, result: TurnResult) -> tuple[OutboundItem, ...]:
-        """Return the messages that end a turn: what it said before a park stays, the rest follows."""
+        """Return the messages that end a turn: behind what it posted before it waited, or in place of the preview."""
         if turn.origin is None or turn.outbox_id is None:
             return ()
-        live = (await self._ports.delivery.outbox_row(turn.outbox_id)).item
-        before = live.content.markdown if isinstance(live.content, TextContent) else ""
-        text = final_text(result)
-        if before and text:
-            answer = notice(f"{turn.id}/2", turn.origin, text)
-            return (live, *text_items(answer, text, self._ports.channels[turn.origin.channel].capabilities))
-        if not text and not before and live.external_id is None:
+        capabilities = self._ports.channels[turn.origin.channel].capabilities
+        row = await self._ports.delivery.outbox_row(turn.outbox_id)
+        text = self._ports.mask(final_text(result))
+        if row.state is not OutboxState.LIVE:
+            return text_items(notice(f"{turn.id}/end", turn.origin, text), text, capabilities)
+        if not text and row.item.external_id is None:
             return ()
-        shown = text or before or "(no text)"
-        return text_items(live, shown, self._ports.channels[turn.origin.channel].capabilities)
+        return text_items(row.item, text or self._ports.mask(result.text.strip()) or "(no text)", capabilities)
 
     async def _call_ended(self, turn: Turn, call: ToolCall, result: ToolReturn) -> None:
         """Show a memory commit as one silent line."""

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What moves the cursor, turns the direction of writing, or shows nothing at all."""
 _PRESS = re.compile(r"#(\d{1,3})")
 
 
@@ -36,7 +38,7 @@ class TerminalChat:
                 return self._final(message, clean(text))
             case {"type": "shown", "external_id": str(message), "content": {"text": str(text)}}:
                 card = event["content"]
-                return self._card(message, clean(text), clean(card["code"]), card["rows"])
+                return self._card(message, clean(text), exact(card["code"]), card["rows"])
             case {"type": "notice", "text": str(text)}:
                 return self._line(f"  ({clean(text)})")
             case _:
@@ -96,3 +98,11 @@ class TerminalChat:
 def clean(text: str) -> str:
     """Return text without control characters: nothing a model says may move the cursor."""
     return _CONTROL.sub("", text)
+
+
+def exact(text: str) -> str:
+    """Return text of which nothing is hidden: what cannot be seen stands there as its escape.
+
+    For what a person decides on, where a character that is left out could be the one that matters.
+    """
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)

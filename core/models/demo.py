@@ -33,7 +33,7 @@ I am a scripted demo model: I follow a fixed script, need no key and do not thin
 - `remember that I like green tea`: I commit a line to my memory.
 - `what do you remember?`: here, or in a new conversation.
 
-To talk to a real model, name one in the configuration; `lodger init` helps."""
+To talk to a real model, copy `config.example.toml` to `config.toml` and name one there."""
 _NO_IDEA = "My script has no answer to that. " + _WELCOME
 _COMMAND = "ls -la && echo hello from the sandbox"
 _NOTES = "notes.md"
@@ -122,7 +122,7 @@ def _remembering(request: ModelRequest, fact: str) -> ScriptedStep:
         return _spoken(f"I know that already: {fact}.")
     lines = "".join(f"- Noted: {known}\n" for known in (*facts, fact))
     change = {"kind": "replace" if facts else "create", "path": _NOTES, "text": lines, "description": _NOTES_ABOUT}
-    arguments = {"message": f"Remember: {fact}"[:72], "changes": [change]}
+    arguments = {"message": fact[:72], "changes": [change]}
     return _asking(request, "memory_write", arguments, "I write that down.")
 
 

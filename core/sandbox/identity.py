@@ -79,7 +79,7 @@ def workspace_identity(workspace: Path) -> Identity:
     if closed is not None:
         raise SandboxUnavailable(
             f"the workspace {str(workspace)!r} belongs to uid {identity.uid}, which may not enter {str(closed)!r};"
-            f" run: chmod o+x {closed}, or give the workspace to root: chown -R root {workspace}"
+            f" run: chmod o+x {closed}, or set a workspace that it can reach"
         )
     return identity
 
@@ -89,6 +89,11 @@ def _primary_group(uid: int) -> int:
         return pwd.getpwuid(uid).pw_gid
     except KeyError:
         return uid
+
+
+def others_may_enter(workspace: Path) -> bool:
+    """Whether any user may reach a workspace (a real path)."""
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in workspace.parents)
 
 
 def _may_enter(folder: Path, identity: Identity) -> bool:

@@ -79,8 +79,9 @@ class LandlockSandbox:
         identity = workspace_identity(workspace)
         if identity.uid == 0:
             raise SandboxUnavailable(
-                "Landlock cannot confine root, who may change the permissions of every file;"
-                f" give the workspace to another user: chown -R {UNPRIVILEGED} {workspace}"
+                "Landlock cannot confine root, who may change the permissions of every file: install bubblewrap, or"
+                f" set a workspace that another user owns and can reach, not {str(workspace)!r}; for example:"
+                f" install -d -o {UNPRIVILEGED} /srv/lodger-workspace"
             )
         place = command.workspace.absolute()  # with its links: paths mean the same as for the host
         return await run_supervised(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
 
 from core.contracts.errors import NotFound
 from core.contracts.ids import ApprovalId, ConversationId, TurnId
@@ -18,6 +18,8 @@ from core.stores.tables.ledger import APPROVAL_IS_OPEN, APPROVALS, GRANTS, TOOL_
 from core.stores.text import dump
 
 NOBODY_DECIDED = Decision(approve=False, by=None, by_name="")
+
+_CLOSE_OPEN = update(APPROVALS).where(APPROVALS.c.turn_id == bindparam("of_turn"), APPROVAL_IS_OPEN)
 
 
 def insert_approvals(connection: Connection, approvals: Sequence[Approval], card_id: str | None) -> None:
@@ -82,11 +84,8 @@ def expire(connection: Connection, conversation_id: ConversationId, now: datetim
 
 def void(connection: Connection, turn_id: TurnId, now: datetime) -> None:
     """Close a turn's open approvals without a decision."""
-    connection.execute(
-        update(APPROVALS)
-        .where(APPROVALS.c.turn_id == turn_id, APPROVAL_IS_OPEN)
-        .values(state=ApprovalState.VOID.value, decided_at=now)
-    )
+    values = {"state": ApprovalState.VOID.value, "decided_at": now}
+    connection.execute(_CLOSE_OPEN, {"of_turn": turn_id, **values})
 
 
 def _expire(connection: Connection, *conditions: ColumnElement[bool], now: datetime) -> list[str]:

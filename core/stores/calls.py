@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, bindparam, select
 
 from core.contracts.ids import ConversationId, RunId, TurnId
 from core.contracts.ledger import CallRecord
@@ -15,38 +14,49 @@ from core.stores.records import AnyRow, approval_from, call_from
 from core.stores.tables.ledger import APPROVALS, TOOL_CALLS
 from core.stores.tables.transcripts import MESSAGES
 
+_UNANSWERED = (TOOL_CALLS.c.conversation_id == bindparam("of_conversation"), TOOL_CALLS.c.answered_at.is_(None))
+_IN_ORDER_OF_TRANSCRIPT = (
+    select(TOOL_CALLS)
+    .join(MESSAGES, (MESSAGES.c.run_id == TOOL_CALLS.c.run_id) & (MESSAGES.c.role == Role.ASSISTANT.value))
+    .order_by(MESSAGES.c.seq, TOOL_CALLS.c.position)
+)
+_LAST_RUN = (
+    select(MESSAGES.c.run_id)
+    .where(MESSAGES.c.conversation_id == bindparam("of_conversation"), MESSAGES.c.role == Role.ASSISTANT.value)
+    .order_by(MESSAGES.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_CALLS_OF_RUN = select(TOOL_CALLS).where(TOOL_CALLS.c.run_id == bindparam("of_run")).order_by(TOOL_CALLS.c.position)
+_CALLS_OF_TURN = _IN_ORDER_OF_TRANSCRIPT.where(TOOL_CALLS.c.turn_id == bindparam("of_turn"))
+_UNANSWERED_CALLS = (
+    select(TOOL_CALLS).where(*_UNANSWERED, TOOL_CALLS.c.run_id == _LAST_RUN).order_by(TOOL_CALLS.c.position)
+)
+_KNOWN_RETURNS = _IN_ORDER_OF_TRANSCRIPT.where(*_UNANSWERED, TOOL_CALLS.c.result.is_not(None))
+_APPROVALS_OF_CALLS = (
+    select(APPROVALS)
+    .where(
+        APPROVALS.c.conversation_id == bindparam("of_conversation"),
+        APPROVALS.c.call_id.in_(bindparam("of_calls", expanding=True)),
+    )
+    .order_by(APPROVALS.c.created_at, APPROVALS.c.id)
+)
+
 
 def calls_of_run(connection: Connection, run_id: RunId) -> tuple[CallRecord, ...]:
     """Return all calls of a run in the model's order."""
-    statement = select(TOOL_CALLS).where(TOOL_CALLS.c.run_id == run_id).order_by(TOOL_CALLS.c.position)
-    return _records(connection, connection.execute(statement).all())
+    return _records(connection, connection.execute(_CALLS_OF_RUN, {"of_run": run_id}).all())
 
 
 def calls_of_turn(connection: Connection, turn_id: TurnId) -> tuple[CallRecord, ...]:
     """Return the calls that a turn judged, oldest step first, in the model's order."""
-    statement = _in_order_of_transcript(select(TOOL_CALLS)).where(TOOL_CALLS.c.turn_id == turn_id)
-    return _records(connection, connection.execute(statement).all())
+    return _records(connection, connection.execute(_CALLS_OF_TURN, {"of_turn": turn_id}).all())
 
 
 def unanswered_calls(connection: Connection, conversation_id: ConversationId) -> tuple[CallRecord, ...]:
     """Return the calls of the last assistant message without a tool message, in the model's order."""
-    last_run = (
-        select(MESSAGES.c.run_id)
-        .where(MESSAGES.c.conversation_id == conversation_id, MESSAGES.c.role == Role.ASSISTANT.value)
-        .order_by(MESSAGES.c.seq.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    statement = (
-        select(TOOL_CALLS)
-        .where(
-            TOOL_CALLS.c.conversation_id == conversation_id,
-            TOOL_CALLS.c.answered_at.is_(None),
-            TOOL_CALLS.c.run_id == last_run,
-        )
-        .order_by(TOOL_CALLS.c.position)
-    )
-    return _records(connection, connection.execute(statement).all())
+    key = {"of_conversation": conversation_id}
+    return _records(connection, connection.execute(_UNANSWERED_CALLS, key).all())
 
 
 def parked_calls(connection: Connection, conversation_id: ConversationId) -> tuple[ToolCall, ...]:
@@ -60,18 +70,9 @@ def parked_calls(connection: Connection, conversation_id: ConversationId) -> tup
 
 def known_returns(connection: Connection, conversation_id: ConversationId) -> tuple[ToolReturn, ...]:
     """Return results of calls without a tool message, oldest step first, in the model's order."""
-    statement = _in_order_of_transcript(select(TOOL_CALLS)).where(
-        TOOL_CALLS.c.conversation_id == conversation_id,
-        TOOL_CALLS.c.answered_at.is_(None),
-        TOOL_CALLS.c.result.is_not(None),
-    )
-    records = (call_from(row, None) for row in connection.execute(statement))
+    rows = connection.execute(_KNOWN_RETURNS, {"of_conversation": conversation_id})
+    records = (call_from(row, None) for row in rows)
     return tuple(record.result for record in records if record.result is not None)
-
-
-def _in_order_of_transcript(statement: Select[Any]) -> Select[Any]:
-    step = (MESSAGES.c.run_id == TOOL_CALLS.c.run_id) & (MESSAGES.c.role == Role.ASSISTANT.value)
-    return statement.join(MESSAGES, step).order_by(MESSAGES.c.seq, TOOL_CALLS.c.position)
 
 
 def _records(connection: Connection, rows: Sequence[AnyRow]) -> tuple[CallRecord, ...]:
@@ -83,9 +84,5 @@ def _records(connection: Connection, rows: Sequence[AnyRow]) -> tuple[CallRecord
 
 
 def _newest_approvals(connection: Connection, conversation_id: str, call_ids: Iterable[str]) -> dict[str, Approval]:
-    statement = (
-        select(APPROVALS)
-        .where(APPROVALS.c.conversation_id == conversation_id, APPROVALS.c.call_id.in_(call_ids))
-        .order_by(APPROVALS.c.created_at, APPROVALS.c.id)
-    )
-    return {row.call_id: approval_from(row) for row in connection.execute(statement)}
+    key = {"of_conversation": conversation_id, "of_calls": list(call_ids)}
+    return {row.call_id: approval_from(row) for row in connection.execute(_APPROVALS_OF_CALLS, key)}

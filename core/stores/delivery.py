@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import Connection, Select, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from core.contracts.addresses import InboundEvent, OutboundContent, OutboundItem
@@ -25,7 +25,26 @@ from core.stores.text import dump
 _GIVEN_UP = frozenset({OutboxState.FAILED, OutboxState.UNKNOWN})
 _GONE = (OutboxState.DROPPED.value, OutboxState.FAILED.value, OutboxState.LIVE.value)
 
-
+_ANY_NEW_EVENT = (
+    select(INBOX.c.id)
+    .where(INBOX.c.address_key == bindparam("of_address"), INBOX.c.state == InboxState.NEW.value)
+    .limit(1)
+)
+_INBOX_ROWS = select(INBOX).order_by(INBOX.c.id)
+_NEW_EVENTS = _INBOX_ROWS.where(INBOX.c.address_key == bindparam("of_address"), INBOX.c.state == InboxState.NEW.value)
+_QUEUED = _INBOX_ROWS.where(
+    INBOX.c.conversation_id == bindparam("of_conversation"), INBOX.c.state == InboxState.QUEUED.value
+)
+_INBOX_ID = select(INBOX.c.id).where(INBOX.c.id == bindparam("of_row"))
+_ROUTE = (
+    update(INBOX).where(INBOX.c.id == bindparam("of_row"), INBOX.c.state == InboxState.NEW.value).returning(INBOX.c.id)
+)
+_COMPLETE = update(INBOX).where(INBOX.c.id.in_(bindparam("of_rows", expanding=True)))
+_TAKEN = _INBOX_ROWS.where(INBOX.c.turn_id == bindparam("of_turn"))
+_NEWEST_BINDING = select(BINDINGS).order_by(BINDINGS.c.bound_at.desc()).limit(1)
+_BINDING = _NEWEST_BINDING.where(BINDINGS.c.address_key == bindparam("of_address"))
+_BINDING_OF = _NEWEST_BINDING.where(BINDINGS.c.conversation_id == bindparam("of_conversation"))
+_BOUND = select(BINDINGS.c.conversation_id).where(BINDINGS.c.address_key == bindparam("of_address"))
 _INSERT_NEW_EVENT = (
     insert(INBOX).on_conflict_do_nothing(index_elements=["channel", "account", "event_key"]).returning(INBOX.c.id)
 )
@@ -40,44 +59,41 @@ class SqlDelivery:
         self._clock = clock
 
     async def accept(self, event: InboundEvent, *, conversation_id: ConversationId | None) -> bool:
-        row = {
+        values = {
             "channel": event.address.channel,
             "account": event.address.account,
             "event_key": event.key,
             "address_key": event.address.key,
-            "state": (InboxState.NEW if conversation_id is None else InboxState.QUEUED).value,
-            "conversation_id": conversation_id,
             "turn_id": None,
             "event": dump(inbound_to_json(event)),
             "received_at": self._clock.now(),
         }
 
         def operation(tx: SqlTransaction) -> bool:
+            target = _direct_target(tx.connection, event.address.key, conversation_id)
+            state = InboxState.NEW if target is None else InboxState.QUEUED
+            row = {**values, "state": state.value, "conversation_id": target}
             if tx.connection.execute(_INSERT_NEW_EVENT, row).one_or_none() is None:
                 return False
-            if conversation_id is None:
+            if target is None:
                 self._doorbells.ring_address(tx, event.address)
             else:
-                self._doorbells.ring_conversation(tx, conversation_id)
+                self._doorbells.ring_conversation(tx, target)
             return True
 
         return await self._database.write(operation)
 
     async def new_events(self, address_key: str) -> tuple[InboxRow, ...]:
-        return await self._inbox(INBOX.c.address_key == address_key, INBOX.c.state == InboxState.NEW.value)
+        return await self._inbox(_NEW_EVENTS, of_address=address_key)
 
     async def route(self, inbox_id: int, conversation_id: ConversationId) -> None:
-        statement = (
-            update(INBOX)
-            .where(INBOX.c.id == inbox_id, INBOX.c.state == InboxState.NEW.value)
-            .values(state=InboxState.QUEUED.value, conversation_id=conversation_id)
-            .returning(INBOX.c.id)
-        )
+        key = {"of_row": inbox_id}
+        values = {"state": InboxState.QUEUED.value, "conversation_id": conversation_id}
 
         def operation(tx: SqlTransaction) -> None:
-            if tx.connection.execute(statement).one_or_none() is not None:
+            if tx.connection.execute(_ROUTE, {**key, **values}).one_or_none() is not None:
                 self._doorbells.ring_conversation(tx, conversation_id)
-            elif tx.connection.execute(select(INBOX.c.id).where(INBOX.c.id == inbox_id)).one_or_none() is None:
+            elif tx.connection.execute(_INBOX_ID, key).one_or_none() is None:
                 raise NotFound("inbox row", str(inbox_id))
 
         await self._database.write(operation)
@@ -91,15 +107,15 @@ class SqlDelivery:
         return await self._database.read(operation)
 
     async def complete(self, inbox_ids: Sequence[int]) -> None:
-        statement = update(INBOX).where(INBOX.c.id.in_(inbox_ids)).values(state=InboxState.DONE.value)
+        values = {"of_rows": list(inbox_ids), "state": InboxState.DONE.value}
         if inbox_ids:
-            await self._database.write(lambda tx: tx.connection.execute(statement))
+            await self._database.write(lambda tx: tx.connection.execute(_COMPLETE, values))
 
     async def queued(self, conversation_id: ConversationId) -> tuple[InboxRow, ...]:
-        return await self._inbox(INBOX.c.conversation_id == conversation_id, INBOX.c.state == InboxState.QUEUED.value)
+        return await self._inbox(_QUEUED, of_conversation=conversation_id)
 
     async def taken(self, turn_id: TurnId) -> tuple[InboxRow, ...]:
-        return await self._inbox(INBOX.c.turn_id == turn_id)
+        return await self._inbox(_TAKEN, of_turn=turn_id)
 
     async def withdraw_queued(self, conversation_id: ConversationId) -> int:
         statement = (
@@ -111,7 +127,7 @@ class SqlDelivery:
         return await self._database.write(lambda tx: len(tx.connection.execute(statement).all()))
 
     async def binding(self, address_key: str) -> Binding | None:
-        return await self._binding(BINDINGS.c.address_key == address_key)
+        return await self._binding(_BINDING, of_address=address_key)
 
     async def bind(self, binding: Binding) -> None:
         values = {
@@ -125,7 +141,7 @@ class SqlDelivery:
         await self._database.write(lambda tx: tx.connection.execute(replacing))
 
     async def binding_of(self, conversation_id: ConversationId) -> Binding | None:
-        return await self._binding(BINDINGS.c.conversation_id == conversation_id)
+        return await self._binding(_BINDING_OF, of_conversation=conversation_id)
 
     async def post(self, items: Sequence[OutboundItem], *, turn_id: TurnId | None = None) -> None:
         now = self._clock.now()
@@ -190,7 +206,9 @@ class SqlDelivery:
 
         def operation(tx: SqlTransaction) -> None:
             row = outbox.find_row(tx.connection, item_id)
-            values: dict[str, object] = {"external_id": external_id, "sent_at": now, "not_before": None, "error": ""}
+            values: dict[str, object] = {"external_id": external_id, "not_before": None, "error": ""}
+            # An edit does not move a message: it keeps the place where it was first seen.
+            values["sent_at"] = now if row.sent_at is None else row.sent_at
             if row.content == outbox.content_text(content):
                 values["state"] = OutboxState.SENT.value
             else:
@@ -241,22 +259,30 @@ class SqlDelivery:
 
         return await self._database.read(operation)
 
-    async def _inbox(self, *conditions: ColumnElement[bool]) -> tuple[InboxRow, ...]:
-        statement = select(INBOX).where(*conditions).order_by(INBOX.c.id)
-
+    async def _inbox(self, statement: Select[Any], **key: str) -> tuple[InboxRow, ...]:
         def operation(connection: Connection) -> tuple[InboxRow, ...]:
-            return tuple(inbox_from(row) for row in connection.execute(statement))
+            return tuple(inbox_from(row) for row in connection.execute(statement, key))
 
         return await self._database.read(operation)
 
-    async def _binding(self, condition: ColumnElement[bool]) -> Binding | None:
-        statement = select(BINDINGS).where(condition).order_by(BINDINGS.c.bound_at.desc()).limit(1)
-
+    async def _binding(self, statement: Select[Any], **key: str) -> Binding | None:
         def operation(connection: Connection) -> Binding | None:
-            row = connection.execute(statement).one_or_none()
+            row = connection.execute(statement, key).one_or_none()
             return None if row is None else binding_from(row)
 
         return await self._database.read(operation)
+
+
+def _direct_target(connection: Connection, address_key: str, wanted: ConversationId | None) -> ConversationId | None:
+    """Return the conversation an event is queued for at once, or None where the router has to look.
+
+    An event never overtakes an earlier one of its address that still waits for the router, such
+    as the command that begins a new conversation; nor does it follow a binding of old.
+    """
+    if wanted is None or connection.execute(_ANY_NEW_EVENT, {"of_address": address_key}).first() is not None:
+        return None
+    bound = connection.execute(_BOUND, {"of_address": address_key}).scalar_one_or_none()
+    return wanted if bound in {None, wanted} else None
 
 
 def _amend(connection: Connection, item_id: str, content: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
 
 from core.contracts.addresses import OutboundItem
 from core.contracts.clock import Clock
@@ -31,6 +31,17 @@ from core.stores.text import dump
 _ENDED = frozenset({CallState.DONE, CallState.DENIED, CallState.UNKNOWN})
 _WAITS = TOOL_CALLS.c.state == CallState.WAITING.value
 _HAS_NO_RESULT = TOOL_CALLS.c.result.is_(None)
+_CANCEL_REQUESTED = select(TURNS.c.id).where(
+    TURNS.c.id == bindparam("of_turn"), TURNS.c.cancel_requested_at.is_not(None)
+)
+_GRANTS = (
+    select(GRANTS)
+    .where(
+        GRANTS.c.agent_id == bindparam("of_agent"),
+        GRANTS.c.conversation_id.is_(None) | (GRANTS.c.conversation_id == bindparam("of_conversation")),
+    )
+    .order_by(GRANTS.c.given_at, GRANTS.c.approval_id)
+)
 
 
 class SqlLedger:
@@ -96,8 +107,10 @@ class SqlLedger:
         return await self._database.write(operation)
 
     async def cancel_requested(self, turn_id: TurnId) -> bool:
-        asked = select(TURNS.c.id).where(TURNS.c.id == turn_id, TURNS.c.cancel_requested_at.is_not(None))
-        return await self._database.read(lambda connection: connection.execute(asked).one_or_none() is not None)
+        def operation(connection: Connection) -> bool:
+            return connection.execute(_CANCEL_REQUESTED, {"of_turn": turn_id}).one_or_none() is not None
+
+        return await self._database.read(operation)
 
     async def calls(self, run_id: RunId) -> tuple[CallRecord, ...]:
         return await self._database.read(lambda connection: calls.calls_of_run(connection, run_id))
@@ -200,12 +213,10 @@ class SqlLedger:
         return await self._database.write(lambda tx: approval_rows.expire(tx.connection, conversation_id, now))
 
     async def grants(self, agent_id: AgentId, conversation_id: ConversationId) -> tuple[Grant, ...]:
-        here = GRANTS.c.conversation_id.is_(None) | (GRANTS.c.conversation_id == conversation_id)
-        statement = select(GRANTS).where(GRANTS.c.agent_id == agent_id, here)
+        key = {"of_agent": agent_id, "of_conversation": conversation_id}
 
         def operation(connection: Connection) -> tuple[Grant, ...]:
-            rows = connection.execute(statement.order_by(GRANTS.c.given_at, GRANTS.c.approval_id))
-            return tuple(grant_from(row) for row in rows)
+            return tuple(grant_from(row) for row in connection.execute(_GRANTS, key))
 
         return await self._database.read(operation)
 

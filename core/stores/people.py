@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from core.contracts.clock import Clock
@@ -16,6 +16,19 @@ from core.stores.connection import Database, SqlTransaction
 from core.stores.records import audit_from, pairing_from
 from core.stores.tables.people import AUDIT, IDENTITIES, PAIRING_IS_OPEN, PAIRINGS, PEOPLE
 from core.stores.text import dump
+
+_PERSON = select(PEOPLE).where(PEOPLE.c.id == bindparam("of_person"))
+_IDENTITIES_OF = (
+    select(IDENTITIES.c.identity)
+    .where(IDENTITIES.c.person_id == bindparam("of_person"))
+    .order_by(IDENTITIES.c.linked_at, IDENTITIES.c.identity)
+)
+_PERSON_ID_OF = select(IDENTITIES.c.person_id).where(IDENTITIES.c.identity == bindparam("of_identity"))
+_ACCEPTED = (
+    select(PAIRINGS.c.code)
+    .where(PAIRINGS.c.identity == bindparam("of_identity"), PAIRINGS.c.state == PairingState.ACCEPTED.value)
+    .limit(1)
+)
 
 
 class SqlPeople:
@@ -60,9 +73,10 @@ class SqlPeople:
         await self._database.write(operation)
 
     async def is_admitted(self, identity: str) -> bool:
-        accepted = (PAIRINGS.c.identity == identity) & (PAIRINGS.c.state == PairingState.ACCEPTED.value)
-        statement = select(PAIRINGS.c.code).where(accepted).limit(1)
-        return await self._database.read(lambda connection: connection.execute(statement).one_or_none() is not None)
+        def operation(connection: Connection) -> bool:
+            return connection.execute(_ACCEPTED, {"of_identity": identity}).one_or_none() is not None
+
+        return await self._database.read(operation)
 
     async def open_pairing(self, identity: str, name: str, *, code: str, expires_at: datetime) -> Pairing:
         now = self._clock.now()
@@ -119,20 +133,16 @@ class SqlPeople:
 
 
 def _person(connection: Connection, person_id: str) -> Person:
-    row = connection.execute(select(PEOPLE).where(PEOPLE.c.id == person_id)).one_or_none()
+    key = {"of_person": person_id}
+    row = connection.execute(_PERSON, key).one_or_none()
     if row is None:
         raise NotFound("person", person_id)
-    linked = (
-        select(IDENTITIES.c.identity)
-        .where(IDENTITIES.c.person_id == person_id)
-        .order_by(IDENTITIES.c.linked_at, IDENTITIES.c.identity)
-    )
-    return Person(id=PersonId(row.id), name=row.name, identities=tuple(connection.execute(linked).scalars()))
+    identities = connection.execute(_IDENTITIES_OF, key).scalars()
+    return Person(id=PersonId(row.id), name=row.name, identities=tuple(identities))
 
 
 def _person_of(connection: Connection, identity: str) -> Person | None:
-    statement = select(IDENTITIES.c.person_id).where(IDENTITIES.c.identity == identity)
-    person_id = connection.execute(statement).scalar_one_or_none()
+    person_id = connection.execute(_PERSON_ID_OF, {"of_identity": identity}).scalar_one_or_none()
     return None if person_id is None else _person(connection, person_id)
 
 

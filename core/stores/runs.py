@@ -30,6 +30,13 @@ _RUN_OF_REQUEST = select(RUNS).where(
 )
 _ACTIVE_RUN = select(RUNS.c.id).where(RUNS.c.conversation_id == bindparam("of_conversation"), RUN_IS_ACTIVE)
 _OPEN_TURN = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("of_conversation"), TURN_IS_OPEN)
+_INSERT_CALLS = insert(TOOL_CALLS)
+_INSERT_PROMPT = upsert(PROMPTS)
+_STORE_PROMPT = _INSERT_PROMPT.on_conflict_do_update(
+    index_elements=["conversation_id"],
+    set_={column.name: column for column in _INSERT_PROMPT.excluded if column.name != "conversation_id"},
+)
+_CHANGE_CONVERSATION = update(CONVERSATIONS).where(CONVERSATIONS.c.id == bindparam("of_conversation"))
 _INSERT_RUN = insert(RUNS).returning(*RUNS.c)
 _FINISH_RUN = update(RUNS).where(RUNS.c.id == bindparam("of_run")).returning(*RUNS.c)
 
@@ -127,7 +134,8 @@ def _new_run(connection: Connection, claim: Claim, start: RunStart, now: datetim
 
 
 def _store_prompt(connection: Connection, conversation_id: ConversationId, prompt: CompiledPrompt) -> None:
-    values = {
+    row = {
+        "conversation_id": conversation_id,
         "text": prompt.text,
         "revision": prompt.revision,
         "seen_revision": prompt.seen_revision,
@@ -135,9 +143,8 @@ def _store_prompt(connection: Connection, conversation_id: ConversationId, promp
         "tools_json": prompt.tools_json,
         "reason": prompt.reason,
     }
-    statement = upsert(PROMPTS).values(conversation_id=conversation_id, **values)
-    connection.execute(statement.on_conflict_do_update(index_elements=["conversation_id"], set_=values))
-    connection.execute(update(CONVERSATIONS).where(CONVERSATIONS.c.id == conversation_id).values(prompt_stale=""))
+    connection.execute(_STORE_PROMPT, row)
+    connection.execute(_CHANGE_CONVERSATION, {"of_conversation": conversation_id, "prompt_stale": ""})
 
 
 def _assistant_message(connection: Connection, run_id: RunId) -> Message | None:
@@ -159,4 +166,4 @@ def _open_calls(connection: Connection, message: Message, run_id: RunId) -> None
         for position, call in enumerate(tool_calls(message.parts))
     ]
     if rows:
-        connection.execute(insert(TOOL_CALLS), rows)
+        connection.execute(_INSERT_CALLS, rows)

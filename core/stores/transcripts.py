@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import Connection, Integer, cast, func, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, cast, func, insert, select, update
 
 from core.contracts.agents import Agent, Conversation
 from core.contracts.clock import Clock
@@ -19,6 +19,7 @@ from core.stores import calls, claims, runs
 from core.stores.appending import append_messages
 from core.stores.connection import Database, SqlTransaction
 from core.stores.records import (
+    AnyRow,
     agent_from,
     agent_values,
     conversation_from,
@@ -31,6 +32,26 @@ from core.stores.tables.agents import AGENTS, CONVERSATIONS, PROMPTS
 from core.stores.tables.transcripts import MESSAGES, RUN_EVENTS, RUNS
 
 T = TypeVar("T")
+
+_AGENT = select(AGENTS).where(AGENTS.c.id == bindparam("of_agent"))
+_CONVERSATION = select(CONVERSATIONS).where(CONVERSATIONS.c.id == bindparam("of_conversation"))
+_PROMPT = select(PROMPTS).where(PROMPTS.c.conversation_id == bindparam("of_conversation"))
+_VIEW = select(MESSAGES).where(MESSAGES.c.conversation_id == bindparam("of_conversation")).order_by(MESSAGES.c.seq)
+_MESSAGES_AFTER = _VIEW.where(MESSAGES.c.seq > bindparam("after")).limit(bindparam("at_most", type_=Integer))
+_EVENTS_AFTER = (
+    select(RUN_EVENTS)
+    .where(RUN_EVENTS.c.run_id == bindparam("of_run"), RUN_EVENTS.c.seq > bindparam("after"))
+    .order_by(RUN_EVENTS.c.seq)
+    .limit(bindparam("at_most", type_=Integer))
+)
+_USAGE = select(
+    func.coalesce(func.sum(RUNS.c.input_tokens), 0),
+    func.coalesce(func.sum(RUNS.c.output_tokens), 0),
+    func.coalesce(func.sum(RUNS.c.cached_tokens), 0),
+    func.coalesce(func.sum(RUNS.c.cache_write_tokens), 0),
+    func.sum(RUNS.c.cost_usd),
+    func.max(cast(RUNS.c.estimated, Integer)),
+).where(RUNS.c.turn_id == bindparam("of_turn"))
 
 
 class SqlTranscripts:
@@ -81,10 +102,7 @@ class SqlTranscripts:
 
     async def conversation(self, conversation_id: ConversationId) -> Conversation:
         def operation(connection: Connection) -> Conversation:
-            row = connection.execute(select(CONVERSATIONS).where(CONVERSATIONS.c.id == conversation_id)).one_or_none()
-            if row is None:
-                raise NotFound("conversation", conversation_id)
-            return conversation_from(row)
+            return conversation_from(_conversation_row(connection, conversation_id))
 
         return await self._database.read(operation)
 
@@ -144,15 +162,10 @@ class SqlTranscripts:
     async def messages(
         self, conversation_id: ConversationId, *, after_seq: int = 0, limit: int = 200
     ) -> tuple[Message, ...]:
-        statement = (
-            select(MESSAGES)
-            .where(MESSAGES.c.conversation_id == conversation_id, MESSAGES.c.seq > after_seq)
-            .order_by(MESSAGES.c.seq)
-            .limit(limit)
-        )
+        key = {"of_conversation": conversation_id, "after": after_seq, "at_most": limit}
 
         def operation(connection: Connection) -> tuple[Message, ...]:
-            return tuple(message_from(row) for row in connection.execute(statement))
+            return tuple(message_from(row) for row in connection.execute(_MESSAGES_AFTER, key))
 
         return await self._database.read(operation)
 
@@ -182,37 +195,36 @@ class SqlTranscripts:
 
 
 def _agent(connection: Connection, agent_id: AgentId) -> Agent:
-    row = connection.execute(select(AGENTS).where(AGENTS.c.id == agent_id)).one_or_none()
+    row = connection.execute(_AGENT, {"of_agent": agent_id}).one_or_none()
     if row is None:
         raise NotFound("agent", agent_id)
     return agent_from(row)
 
 
-def _state(connection: Connection, conversation_id: ConversationId) -> ConversationState:
-    row = connection.execute(select(CONVERSATIONS).where(CONVERSATIONS.c.id == conversation_id)).one_or_none()
+def _conversation_row(connection: Connection, conversation_id: ConversationId) -> AnyRow:
+    row = connection.execute(_CONVERSATION, {"of_conversation": conversation_id}).one_or_none()
     if row is None:
         raise NotFound("conversation", conversation_id)
+    return row
+
+
+def _state(connection: Connection, conversation_id: ConversationId) -> ConversationState:
+    key = {"of_conversation": conversation_id}
+    row = _conversation_row(connection, conversation_id)
     conversation = conversation_from(row)
-    prompt = connection.execute(select(PROMPTS).where(PROMPTS.c.conversation_id == conversation_id)).one_or_none()
-    view = select(MESSAGES).where(MESSAGES.c.conversation_id == conversation_id).order_by(MESSAGES.c.seq)
+    prompt = connection.execute(_PROMPT, key).one_or_none()
     return ConversationState(
         agent=_agent(connection, conversation.agent_id),
         conversation=conversation,
         prompt=None if prompt is None else prompt_from(prompt),
         prompt_stale=row.prompt_stale,
-        view=tuple(message_from(message) for message in connection.execute(view)),
+        view=tuple(message_from(message) for message in connection.execute(_VIEW, key)),
         active_run=runs.active_run(connection, conversation_id),
     )
 
 
 def _events(connection: Connection, run_id: RunId, after: int, limit: int) -> tuple[RunEvent, ...]:
-    statement = (
-        select(RUN_EVENTS)
-        .where(RUN_EVENTS.c.run_id == run_id, RUN_EVENTS.c.seq > after)
-        .order_by(RUN_EVENTS.c.seq)
-        .limit(limit)
-    )
-    rows = connection.execute(statement).all()
+    rows = connection.execute(_EVENTS_AFTER, {"of_run": run_id, "after": after, "at_most": limit}).all()
     named = [row.message_id for row in rows if row.message_id is not None]
     stored = connection.execute(select(MESSAGES).where(MESSAGES.c.id.in_(named))) if named else ()
     messages = {row.id: message_from(row) for row in stored}
@@ -220,16 +232,7 @@ def _events(connection: Connection, run_id: RunId, after: int, limit: int) -> tu
 
 
 def _usage(connection: Connection, turn_id: TurnId) -> Usage:
-    row = connection.execute(
-        select(
-            func.coalesce(func.sum(RUNS.c.input_tokens), 0),
-            func.coalesce(func.sum(RUNS.c.output_tokens), 0),
-            func.coalesce(func.sum(RUNS.c.cached_tokens), 0),
-            func.coalesce(func.sum(RUNS.c.cache_write_tokens), 0),
-            func.sum(RUNS.c.cost_usd),
-            func.max(cast(RUNS.c.estimated, Integer)),
-        ).where(RUNS.c.turn_id == turn_id)
-    ).one()
+    row = connection.execute(_USAGE, {"of_turn": turn_id}).one()
     return Usage(
         input_tokens=row[0],
         output_tokens=row[1],

@@ -39,6 +39,17 @@ _ADD_PROGRESS = _CHANGE_OPEN_TURN.values(
 _CHANGE_TURN_THAT_WAITS = _CHANGE_OPEN_TURN.where(
     select(APPROVALS.c.id).where(APPROVALS.c.turn_id == TURNS.c.id, APPROVAL_IS_OPEN).exists()
 )
+_NEWEST_TURN = (
+    select(TURNS)
+    .where(TURNS.c.conversation_id == bindparam("of_conversation"))
+    .order_by(TURNS.c.started_at.desc(), TURNS.c.id.desc())
+    .limit(1)
+)
+_TAKE_INBOX_ROWS = (
+    update(INBOX)
+    .where(INBOX.c.id.in_(bindparam("of_rows", expanding=True)), INBOX.c.state.in_(_TAKEABLE))
+    .returning(INBOX.c.id)
+)
 _COMPLETE_TAKEN = update(INBOX).where(
     INBOX.c.turn_id == bindparam("of_turn"), INBOX.c.state == bindparam("was", InboxState.TAKEN.value)
 )
@@ -89,13 +100,7 @@ def select_turns(connection: Connection, *conditions: ColumnElement[bool]) -> tu
 
 def newest_turn(connection: Connection, conversation_id: ConversationId) -> Turn | None:
     """Return the turn of the conversation that started last."""
-    statement = (
-        select(TURNS)
-        .where(TURNS.c.conversation_id == conversation_id)
-        .order_by(TURNS.c.started_at.desc(), TURNS.c.id.desc())
-        .limit(1)
-    )
-    row = connection.execute(statement).one_or_none()
+    row = connection.execute(_NEWEST_TURN, {"of_conversation": conversation_id}).one_or_none()
     return None if row is None else turn_from(row)
 
 
@@ -164,12 +169,7 @@ def _take_inbox_rows(connection: Connection, turn_id: TurnId, inbox_ids: Sequenc
     wanted = frozenset(inbox_ids)
     if not wanted:
         return
-    statement = (
-        update(INBOX)
-        .where(INBOX.c.id.in_(wanted), INBOX.c.state.in_(_TAKEABLE))
-        .values(state=InboxState.TAKEN.value, turn_id=turn_id)
-        .returning(INBOX.c.id)
-    )
-    taken = frozenset(connection.execute(statement).scalars())
+    values = {"of_rows": sorted(wanted), "state": InboxState.TAKEN.value, "turn_id": turn_id}
+    taken = frozenset(connection.execute(_TAKE_INBOX_ROWS, values).scalars())
     if taken != wanted:
         raise InvalidInput(f"inbox rows {sorted(wanted - taken)} do not wait any more")

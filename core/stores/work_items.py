@@ -14,6 +14,7 @@ from core.stores.records import work_item_from
 from core.stores.tables.work import WORK_ITEMS
 
 _INSERT_NEW = insert(WORK_ITEMS).on_conflict_do_nothing()
+_REMOVE = delete(WORK_ITEMS).where(WORK_ITEMS.c.id == bindparam("gone"))
 
 
 class SqlWorkItems:
@@ -38,8 +39,7 @@ class SqlWorkItems:
     async def remove(self, ids: tuple[str, ...]) -> None:
         def operation(tx: SqlTransaction) -> None:
             # One row a statement: an IN list would end at SQLite's limit of bound values.
-            statement = delete(WORK_ITEMS).where(WORK_ITEMS.c.id == bindparam("gone"))
-            tx.connection.execute(statement, [{"gone": item_id} for item_id in ids])
+            tx.connection.execute(_REMOVE, [{"gone": item_id} for item_id in ids])
 
         if ids:
             await self._database.write(operation)

@@ -138,7 +138,8 @@ class CallDesk:
         if not records:
             return
         approvals = tuple(self._approval(record) for record in records)
-        card = self._services.host.approval_card(self._work.turn, approvals)
+        card = await self._services.host.approval_card(self._work.turn, approvals, said=self._work.text)
+        self._work.texts.clear()
         await self._ledger.open_approvals(self._work.claim, approvals, card)
         await self._work.observer.observe(self._work.turn, ApprovalsOpened(approvals=approvals))
 

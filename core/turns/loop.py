@@ -27,6 +27,8 @@ from core.turns.outcomes import outcome_of
 from core.turns.services import Parked, TurnResult, TurnServices, TurnWork
 
 SILENCE_TOOL = "stay_silent"
+INTERRUPTED = "interrupted"
+"""The error of a run that a newer claim found active."""
 _AGAIN = UserInput(parts=())
 
 
@@ -41,6 +43,11 @@ class _StepSeen:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         return tool_calls(self.message.parts) if self.message is not None else ()
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether nobody saw the step end: its worker lost the conversation or died."""
+        return self.stop_reason is StopReason.ERROR and self.error == INTERRUPTED
 
 
 class TurnLoop:
@@ -59,6 +66,9 @@ class TurnLoop:
             asyncio.CancelledError: The worker was stopped; what is known is stored.
         """
         work.started = work.counted_until = self._services.clock.monotonic()
+        ended = await self._ended_already(work)
+        if ended is not None:
+            return ended
         run_input = await self._entry(work)
         while True:
             if run_input is not None:
@@ -75,6 +85,30 @@ class TurnLoop:
                 return result
             run_input = ApprovalInput(returns=answers)
 
+    async def _ended_already(self, work: TurnWork) -> TurnResult | None:
+        """Return the end that an earlier worker had reached and could not store any more."""
+        if work.turn.steps == 0 or await self._services.backend.pending_calls(work.conversation.id):
+            return None
+        if work.cancel.is_set():
+            return TurnResult(outcome=TurnOutcome.CANCELLED, text=work.text)
+        if _ends_in_silence(await self._last_messages(work)):
+            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)
+        if work.turn.steps >= self._services.limits.steps:
+            return TurnResult(outcome=TurnOutcome.LIMIT, text=work.text)
+        return None
+
+    async def _last_messages(self, work: TurnWork) -> Sequence[Message]:
+        """Return the conversation from its last assistant message on."""
+        tail: list[Message] = []
+        after = 0
+        while page := await self._services.backend.list_messages(work.conversation.id, after_seq=after):
+            after = page[-1].seq
+            for message in page:
+                if message.role is Role.ASSISTANT:
+                    tail.clear()
+                tail.append(message)
+        return tail
+
     async def _entry(self, work: TurnWork) -> RunInput | None:
         """Return what to start with: the opening, a repeated step, or None when calls are pending."""
         if work.turn.steps == 0:
@@ -86,12 +120,13 @@ class TurnLoop:
     async def _step(self, work: TurnWork, run_input: RunInput) -> _StepSeen:
         number = work.turn.steps + work.steps + 1
         request_id = f"{work.turn.id}/{number}"
-        run = await self._start(work, run_input, request_id)
-        seen = await self._follow(work, run)
-        if seen.stop_reason is StopReason.ERROR and seen.error == "interrupted" and not work.cancel.is_set():
-            # Its worker died inside the step: the input is stored, so the step is taken again.
-            run = await self._start(work, _AGAIN, f"{request_id}@{work.claim.epoch}")
-            seen = await self._follow(work, run)
+        seen = await self._follow(work, await self._start(work, run_input, request_id))
+        attempt = 1
+        while seen.was_interrupted and not work.cancel.is_set():
+            # Its worker died inside the step: the input is stored, so the step is taken again. Numbered
+            # by attempt, so that whoever comes next finds what an earlier worker finished.
+            attempt += 1
+            seen = await self._follow(work, await self._start(work, _AGAIN, f"{request_id}@{attempt}"))
         if seen.message is not None:
             work.texts.append(visible_text(seen.message.parts))
         return seen
@@ -103,7 +138,7 @@ class TurnLoop:
 
     async def _follow(self, work: TurnWork, run: Run) -> _StepSeen:
         message: Message | None = None
-        finished = RunFinished(stop_reason=StopReason.ERROR, error="interrupted")
+        finished = RunFinished(stop_reason=StopReason.ERROR, error=INTERRUPTED)
         async with asyncio.TaskGroup() as group:
             stopper = group.create_task(self._cancel_when_asked(work, run))
             async for event in self._services.backend.events(run.id):
@@ -130,6 +165,8 @@ class TurnLoop:
             return None
         if outcome is TurnOutcome.COMPLETED and not work.text.strip():
             outcome = TurnOutcome.EMPTY
+        if seen.was_interrupted and work.cancel.is_set():
+            outcome = TurnOutcome.CANCELLED
         return TurnResult(outcome=outcome, text=work.text, error=seen.error)
 
     async def _count_step(self, work: TurnWork) -> None:
@@ -142,7 +179,9 @@ class TurnLoop:
 
     async def _answer(self, work: TurnWork) -> tuple[ToolReturn, ...] | TurnResult | Parked:
         """Settle the pending calls, racing a person's wish to stop."""
-        subject = await self._services.host.subject(work.turn, work.agent, work.conversation)
+        # Read anew for every step: a stricter mode set meanwhile holds from here on.
+        conversation = await self._services.backend.get_conversation(work.conversation.id)
+        subject = await self._services.host.subject(work.turn, work.agent, conversation)
         desk = CallDesk(self._services, work, subject)
         settling = asyncio.ensure_future(desk.settle())
         stop = asyncio.ensure_future(work.cancel.wait())
@@ -160,7 +199,7 @@ class TurnLoop:
         if answers is not None:
             return answers
         if await self._services.ledger.park_turn(work.claim, work.turn.id):
-            return Parked(text=work.text)
+            return Parked()
         return await self._answer(work)
 
     async def _after_answers(self, work: TurnWork, answers: Sequence[ToolReturn]) -> TurnResult | None:
@@ -177,6 +216,13 @@ class TurnLoop:
             await self._services.backend.settle(work.claim, answers)
             return TurnResult(outcome=TurnOutcome.LIMIT, text=work.text)
         return None
+
+
+def _ends_in_silence(messages: Sequence[Message]) -> bool:
+    """Whether the last assistant message asked for silence and got it."""
+    calls = [call for message in messages[:1] for call in tool_calls(message.parts)]
+    returns = [part for message in messages for part in message.parts if isinstance(part, ToolReturn)]
+    return _is_silence(returns, calls)
 
 
 def _is_silence(answers: Sequence[ToolReturn], calls: Sequence[ToolCall]) -> bool:

@@ -29,8 +29,12 @@ class TurnHost(Protocol):
         """Return on whose behalf the turn's calls are judged, as things stand now."""
         ...
 
-    def approval_card(self, turn: Turn, approvals: Sequence[Approval]) -> OutboundItem | None:
-        """Return the card that asks about these calls, or None where no chat can show one."""
+    async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
+        """Return the card that asks about these calls, or None where no chat can show one.
+
+        Before this returns, `said` (the turn's text so far) and what does not fit on a card have
+        been posted, so that people read it and then decide.
+        """
         ...
 
     def overflow(self, conversation: Conversation) -> Path:
@@ -122,5 +126,3 @@ class TurnResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
     """The turn waits for people and holds nothing: no task, no thread, no memory."""
-
-    text: str

@@ -1,20 +1,23 @@
 """Channels with their platforms and people, for the contract suite.
 
 A harness owns its channel and plays the platform: `say`, `press`, `seen`, `delete`, `answered`,
-and what goes wrong: `limit_next`, `reject_next` (and `refused`, when that was met),
-`lose_next_answer`, `refuse_token`. To hold another channel to the contract, write one and add
-its opener to `HARNESSES`.
+and what goes wrong between a channel and its platform: `limit_next`, `reject_next` (and `refused`,
+when that was met), `lose_next_answer`, `refuse_token`. To hold another channel to the contract,
+write one and add its opener to `HARNESSES`, and to `REMOTE` where something can go wrong.
 """
 
+import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from channels.fake import FakeChannel
+from channels.feed import FeedChannel, Noticed, Previewed, Shown
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.limits import Timing
-from core.contracts.addresses import Address, InboundEvent, MessageBody, PressBody, Privacy, Sender
+from core.contracts.addresses import Address, CardContent, InboundEvent, MessageBody, PressBody, Privacy, Sender
 from core.contracts.clock import SystemClock
-from core.contracts.errors import SendLimited, SendRejected
+from core.contracts.errors import ChannelDown, SendLimited, SendRejected, StoreError
 from tests.platforms.telegram_server import TOKEN, TelegramServer
 
 
@@ -155,8 +158,84 @@ class TelegramHarness:
         return list(self.server.answers.values())
 
 
+class FeedHarness:
+    """The channel of this machine with one viewer, whose client repeats what was not stored."""
+
+    def __init__(self):
+        self.channel = FeedChannel("local", FastClock())
+        self.address = self.channel.address("main")
+        self._sender = Sender(identity="local:owner", name="Alice")
+        self._typed = asyncio.Queue()
+        self._view = {}
+        self._tokens = {}
+        self._notices = []
+        self._stack = AsyncExitStack()
+
+    @classmethod
+    async def open(cls):
+        harness = cls()
+        harness._feed = await harness._stack.enter_async_context(harness.channel.subscribe("main"))
+        harness._client = asyncio.create_task(harness._send_what_is_typed())
+        return harness
+
+    async def close(self):
+        self._client.cancel()
+        await asyncio.wait({self._client})
+        await self._stack.aclose()
+
+    async def _send_what_is_typed(self):
+        count = 0
+        while True:
+            send = await self._typed.get()
+            count += 1
+            while not await self._is_stored(send, f"typed-{count}"):
+                await asyncio.sleep(0.001)
+
+    async def _is_stored(self, send, key):
+        try:
+            await send(key)
+        except (StoreError, ChannelDown):
+            return False
+        return True
+
+    def say(self, text):
+        self._typed.put_nowait(lambda key: self.channel.say("main", self._sender, text, key=key))
+
+    def press(self, seen, label):
+        token = self._tokens[seen.external_id][label]
+        self._typed.put_nowait(lambda _key: self.channel.press("main", self._sender, token, seen.external_id))
+
+    def seen(self):
+        while not self._feed.empty():
+            self._draw(self._feed.get_nowait())
+        return list(self._view.values())
+
+    def _draw(self, event):
+        match event:
+            case Previewed(external_id=message, text=text):
+                self._view[message] = Seen(message, text, ())
+            case Shown(external_id=message, content=CardContent(text=text, code=code, rows=rows)):
+                self._tokens[message] = {button.label: button.token for row in rows for button in row}
+                self._view[message] = Seen(message, f"{text}\n{code}", tuple(self._tokens[message]))
+            case Shown(external_id=message, content=content):
+                self._view[message] = Seen(message, content.markdown, ())
+            case Noticed(text=text):
+                self._notices.append(text)
+
+    def delete(self, external_id):
+        self.seen()
+        del self._view[external_id]
+
+    def answered(self):
+        self.seen()
+        return self._notices
+
+
 async def _fake():
     return FakeHarness()
 
 
-HARNESSES = {"fake": _fake, "telegram": TelegramHarness.open}
+REMOTE = {"fake": _fake, "telegram": TelegramHarness.open}
+"""Channels with a network between them and their platform, where sends and tokens can be refused."""
+
+HARNESSES = {**REMOTE, "feed": FeedHarness.open}

@@ -23,7 +23,7 @@ from core.contracts.errors import (
     StoreUnavailable,
     TextTooLong,
 )
-from tests.contracts.channel_harnesses import HARNESSES, Seen
+from tests.contracts.channel_harnesses import HARNESSES, REMOTE, Seen
 
 BOUND_SECONDS = 5
 
@@ -31,6 +31,14 @@ BOUND_SECONDS = 5
 @pytest.fixture(params=HARNESSES, ids=list(HARNESSES))
 async def harness(request):
     opened = await HARNESSES[request.param]()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(params=REMOTE, ids=list(REMOTE))
+async def remote(request):
+    """A harness where something can go wrong between channel and platform."""
+    opened = await REMOTE[request.param]()
     yield opened
     await opened.close()
 
@@ -124,9 +132,9 @@ async def test_own_messages_are_never_heard(harness):
     assert event.body.text == "you speak"
 
 
-async def test_a_refused_token_ends_run(harness):
-    async with running(harness.channel, RecordingSink()) as task:
-        harness.refuse_token()
+async def test_a_refused_token_ends_run(remote):
+    async with running(remote.channel, RecordingSink()) as task:
+        remote.refuse_token()
         await asyncio.wait({task}, timeout=BOUND_SECONDS)
 
         assert isinstance(task.exception(), ChannelDown)
@@ -190,31 +198,31 @@ async def test_a_text_over_the_limit_is_too_long_and_one_at_the_limit_is_sent(ha
     assert [len(seen.text) for seen in harness.seen()] == [limit]
 
 
-async def test_a_limited_send_says_how_long_to_wait_and_shows_nothing(harness):
-    harness.limit_next(25)
+async def test_a_limited_send_says_how_long_to_wait_and_shows_nothing(remote):
+    remote.limit_next(25)
     with pytest.raises(SendLimited) as raised:
-        await harness.channel.deliver(text_item(harness, "hello"))
+        await remote.channel.deliver(text_item(remote, "hello"))
 
     assert raised.value.retry_after == timedelta(seconds=25)
-    assert harness.seen() == []
+    assert remote.seen() == []
 
 
-async def test_a_refused_send_is_rejected_and_shows_nothing(harness):
-    harness.reject_next()
+async def test_a_refused_send_is_rejected_and_shows_nothing(remote):
+    remote.reject_next()
     with pytest.raises(SendRejected):
-        await harness.channel.deliver(text_item(harness, "hello"))
+        await remote.channel.deliver(text_item(remote, "hello"))
 
-    assert harness.seen() == []
+    assert remote.seen() == []
 
 
-async def test_a_lost_answer_is_unknown_and_find_never_invents(harness):
-    harness.lose_next_answer()
-    item = text_item(harness, "hello")
+async def test_a_lost_answer_is_unknown_and_find_never_invents(remote):
+    remote.lose_next_answer()
+    item = text_item(remote, "hello")
     with pytest.raises(SendUnknown):
-        await harness.channel.deliver(item)
+        await remote.channel.deliver(item)
 
-    assert await harness.channel.find(item) in {None, *(seen.external_id for seen in harness.seen())}
-    assert await harness.channel.find(replace(item, id="never-sent")) is None
+    assert await remote.channel.find(item) in {None, *(seen.external_id for seen in remote.seen())}
+    assert await remote.channel.find(replace(item, id="never-sent")) is None
 
 
 async def test_a_card_shows_its_text_code_and_buttons_until_it_is_settled(harness):
@@ -268,15 +276,15 @@ async def test_a_reply_that_shows_nothing_leaves_nothing(harness):
     assert harness.seen() == []
 
 
-async def test_a_preview_that_is_refused_raises_nothing_and_the_final_arrives(harness):
-    harness.reject_next()
-    async with harness.channel.reply(harness.address, ignore_sent) as reply:
+async def test_a_preview_that_is_refused_raises_nothing_and_the_final_arrives(remote):
+    remote.reject_next()
+    async with remote.channel.reply(remote.address, ignore_sent) as reply:
         await reply.show("a")
-        await harness.refused()
+        await remote.refused()
         await reply.show("a b")
-    await harness.channel.deliver(text_item(harness, "final"))
+    await remote.channel.deliver(text_item(remote, "final"))
 
-    assert harness.seen()[-1].text == "final"
+    assert remote.seen()[-1].text == "final"
 
 
 async def _turn_that_breaks(harness):

@@ -74,6 +74,31 @@ async def test_an_event_for_a_known_conversation_is_queued_at_once(world: World)
     assert world.rung() == [("conversations", CONVERSATION)]
 
 
+async def test_an_event_never_overtakes_an_earlier_one_that_waits_for_the_router(world: World):
+    """`/new` and a quick "hello" behind it: the greeting belongs to the new conversation."""
+    await world.stores.delivery.accept(inbound("e1", "/new"), conversation_id=None)
+    await world.stores.delivery.accept(inbound("e2", "hello"), conversation_id=CONVERSATION)
+    rows = await world.stores.delivery.new_events(ADDRESS.key)
+    assert [row.event.key for row in rows] == ["e1", "e2"]
+    assert await world.stores.delivery.queued(CONVERSATION) == ()
+    assert world.rung() == [("inbox", ADDRESS.key), ("inbox", ADDRESS.key)]
+
+
+async def test_an_event_of_another_address_waits_for_no_router(world: World):
+    await world.stores.delivery.accept(inbound("e1", "/new"), conversation_id=None)
+    elsewhere = inbound("e2", address=replace(ADDRESS, chat="222"))
+    await world.stores.delivery.accept(elsewhere, conversation_id=CONVERSATION)
+    assert len(await world.stores.delivery.queued(CONVERSATION)) == 1
+
+
+async def test_an_event_does_not_follow_a_binding_that_was_replaced_meanwhile(world: World):
+    await seed(world)
+    bound = Binding(address=ADDRESS, agent_id=AGENT, conversation_id=CONVERSATION)
+    await world.stores.delivery.bind(bound)
+    assert await world.stores.delivery.accept(inbound("e1"), conversation_id=ConversationId("conv-of-old"))
+    assert [row.event.key for row in await world.stores.delivery.new_events(ADDRESS.key)] == ["e1"]
+
+
 async def test_a_known_event_is_stored_once_and_rings_once(world: World):
     assert await world.stores.delivery.accept(inbound("e1"), conversation_id=None)
     assert not await world.stores.delivery.accept(inbound("e1", "again"), conversation_id=CONVERSATION)
@@ -224,6 +249,16 @@ async def test_amending_a_sent_row_delivers_an_edit(world: World):
     (row,) = await world.stores.delivery.outgoing(CHAT)
     assert (row.item.content, row.item.external_id, row.item.attempts) == (text("settled"), "m9", 0)
     assert world.rung() == [("outbox", CHAT)]
+
+
+async def test_an_edit_keeps_the_time_at_which_the_message_was_first_seen(world: World):
+    await post(world, "1")
+    await world.stores.delivery.mark_sent("1", "m9", content=text("1"))
+    first = (await world.stores.delivery.outbox_row("1")).sent_at
+    await world.clock.advance(timedelta(seconds=30))
+    await world.stores.delivery.amend("1", text("settled"))
+    await world.stores.delivery.mark_sent("1", "m9", content=text("settled"))
+    assert (await world.stores.delivery.outbox_row("1")).sent_at == first
 
 
 async def test_amending_with_the_same_content_delivers_nothing(world: World):

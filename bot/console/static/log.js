@@ -78,11 +78,12 @@ function drawMessage({ html }) {
   settleView();
 }
 
-function drawHistory({ html }) {
+function drawHistory({ html, waiting }) {
   // In the order of the history; what it does not know yet, such as a preview, stays at the end.
   const known = parse(html).map(upsert);
   if (known.some((element, place) => log.children[place] !== element)) log.prepend(...known);
   showStatus({ text: "" });
+  showWaiting({ text: waiting });
   settleView();
 }
 
@@ -98,6 +99,12 @@ function showNotice({ html }) {
   setTimeout(() => element.remove(), NOTICE_MS);
 }
 
+function showWaiting({ text }) {
+  const count = byId("waiting");
+  count.textContent = text;
+  count.hidden = text === "0";
+}
+
 function setTitle({ text }) {
   document.title = `${text} · Lodger`;
   document.querySelector(".bar h1").textContent = text;
@@ -106,7 +113,14 @@ function setTitle({ text }) {
 }
 
 // By the names of the stream's events.
-export const draw = { history: drawHistory, message: drawMessage, status: showStatus, notice: showNotice, title: setTitle };
+export const draw = {
+  history: drawHistory,
+  message: drawMessage,
+  status: showStatus,
+  notice: showNotice,
+  title: setTitle,
+  waiting: showWaiting,
+};
 
 // What the page came with is dressed like what comes later.
 for (const element of log.children) {

@@ -15,7 +15,7 @@ from core.backends.local.view import unanswered, unknown_return, valid_view
 from core.contracts.agents import Agent, AgentSpec, Audience, Conversation
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
-from core.contracts.errors import ApprovalPending, ConversationBusy, InvalidInput
+from core.contracts.errors import ApprovalPending, ConversationBusy, InvalidInput, StaleClaim
 from core.contracts.events import MessageStored, PromptRecompiled, RunEvent
 from core.contracts.ids import AgentId, ConversationId, MessageId, RunId, new_id
 from core.contracts.memory import MemoryStore
@@ -63,6 +63,9 @@ class LocalBackend:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def create_agent(self, spec: AgentSpec) -> Agent:
+        if await self.find_agent(spec.name) is not None:
+            msg = f"there is an agent {spec.name!r} already"
+            raise InvalidInput(msg)
         agent_id = AgentId(new_id("agent"))
         agent = _agent(agent_id, spec, memory_id=agent_id, clock=self._clock)
         await self._memory.create(agent.memory_id, spec.memory_files)
@@ -98,6 +101,11 @@ class LocalBackend:
         return await self._store.conversation(conversation_id)
 
     async def claim(self, conversation_id: ConversationId) -> Claim:
+        # A step of an older claim cannot store its end any more: nobody should wait for it.
+        for step, _, task in list(self._steps.values()):
+            if step.conversation_id == conversation_id:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         return await self._store.claim(conversation_id)
 
     async def start_run(
@@ -106,7 +114,7 @@ class LocalBackend:
         known = await self._store.find_run(claim.conversation_id, request_id)
         if known is not None:
             return known
-        state = await self._store.state(claim.conversation_id)
+        state = await self._claimed_state(claim)
         if state.active_run is not None:
             raise ConversationBusy(claim.conversation_id, state.active_run)
         rows = await self._opening_rows(state, run_input)
@@ -159,7 +167,7 @@ class LocalBackend:
             await asyncio.wait({working[2]})
 
     async def settle(self, claim: Claim, returns: Sequence[ToolReturn]) -> None:
-        pending = {call.id for call in await self.pending_calls(claim.conversation_id)}
+        pending = {call.id for call in unanswered((await self._claimed_state(claim)).view)}
         unknown = [result.call_id for result in returns if result.call_id not in pending]
         if unknown or len({result.call_id for result in returns}) != len(returns):
             msg = f"results for calls that are not pending: {unknown!r}"
@@ -173,6 +181,13 @@ class LocalBackend:
         self, conversation_id: ConversationId, *, after_seq: int = 0, limit: int = 200
     ) -> tuple[Message, ...]:
         return await self._store.messages(conversation_id, after_seq=after_seq, limit=limit)
+
+    async def _claimed_state(self, claim: Claim) -> ConversationState:
+        """Return the state under a valid claim: a lost one is told before anything else is found wrong."""
+        state = await self._store.state(claim.conversation_id)
+        if state.conversation.epoch != claim.epoch:
+            raise StaleClaim(claim.conversation_id, claim.epoch)
+        return state
 
     async def _opening_rows(self, state: ConversationState, run_input: RunInput) -> list[NewMessage]:
         """Return what the run appends: results first, then one user message."""

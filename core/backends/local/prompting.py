@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from core.contracts.agents import CompiledPrompt
 from core.contracts.ids import Revision
-from core.contracts.memory import MemoryCommit, MemoryStore
+from core.contracts.memory import MemoryCommit, MemorySnapshot, MemoryStore
 from core.contracts.messages import ReminderPart
 from core.contracts.models import ModelFacts
 from core.contracts.store import ConversationState
@@ -54,24 +54,16 @@ async def prepare_prompt(
         tools_json=tools_json,
         audience=state.conversation.audience,
     )
-    head = await memory.head(state.agent.memory_id)
     reason = _why_fresh(state, tools_json, expected)
+    head = await memory.head(state.agent.memory_id)
+    update: ReminderPart | None = None
+    if not reason and state.prompt is not None and head != state.prompt.seen_revision:
+        update, reason = await _news(state, state.prompt, head, facts=facts, memory=memory)
     if reason or state.prompt is None:
         return await _fresh(state, reason=reason, tools_json=tools_json, stamp_now=expected, facts=facts, memory=memory)
-    if head == state.prompt.seen_revision:
-        return PreparedPrompt(prompt=state.prompt, changed=False, recompiled="", update=None)
-    update = await _update(state, state.prompt, head, memory)
-    if update is not None and len(update.text) > _budget_chars(facts) // 4:
-        return await _fresh(
-            state,
-            reason="memory outgrew its updates",
-            tools_json=tools_json,
-            stamp_now=expected,
-            facts=facts,
-            memory=memory,
-        )
-    seen = replace(state.prompt, seen_revision=head)
-    return PreparedPrompt(prompt=seen, changed=True, recompiled="", update=update)
+    changed = head != state.prompt.seen_revision
+    prompt = replace(state.prompt, seen_revision=head)
+    return PreparedPrompt(prompt=prompt, changed=changed, recompiled="", update=update)
 
 
 def _why_fresh(state: ConversationState, tools_json: str, expected: str) -> str:
@@ -109,25 +101,44 @@ def _budget_chars(facts: ModelFacts) -> int:
     return int(facts.window_tokens * _MEMORY_SHARE) * _CHARS_PER_TOKEN
 
 
+async def _news(
+    state: ConversationState, prompt: CompiledPrompt, head: Revision, *, facts: ModelFacts, memory: MemoryStore
+) -> tuple[ReminderPart | None, str]:
+    """Return what others committed since the prompt, or why it is better compiled afresh."""
+    since = _since(await memory.log(state.agent.memory_id, limit=_HISTORY_LIMIT), prompt.seen_revision)
+    if since is None:
+        return None, "memory moved further than its history tells"
+    update = await _update(state, prompt, head, [c.revision for c in since if not _is_own(c, state)], memory)
+    if update is not None and len(update.text) > _budget_chars(facts) // 4:
+        return None, "memory outgrew its updates"
+    return update, ""
+
+
 async def _update(
-    state: ConversationState, prompt: CompiledPrompt, head: Revision, memory: MemoryStore
+    state: ConversationState, prompt: CompiledPrompt, head: Revision, news: Sequence[Revision], memory: MemoryStore
 ) -> ReminderPart | None:
-    """Return what others committed since; a commit of this very conversation is no news to it."""
-    agent, audience = state.agent, state.conversation.audience
-    commits = _since(await memory.log(agent.memory_id, limit=_HISTORY_LIMIT, audience=audience), prompt.seen_revision)
-    if all(_is_own(commit, state) for commit in commits):
+    """Return the files that `news` touched, as they are now; a conversation's own commits are no news to it."""
+    if not news:
         return None
-    before = await memory.snapshot(agent.memory_id, audience, at=Revision(prompt.seen_revision))
-    after = await memory.snapshot(agent.memory_id, audience, at=head)
-    return memory_update_reminder(before, after, commits)
+    memory_id, audience = state.agent.memory_id, state.conversation.audience
+    visible = await memory.log(memory_id, limit=_HISTORY_LIMIT, audience=audience)
+    commits = tuple(commit for commit in visible if commit.revision in news)
+    touched = frozenset(path for commit in commits for path in commit.paths)
+    before = await memory.snapshot(memory_id, audience, at=Revision(prompt.seen_revision))
+    after = await memory.snapshot(memory_id, audience, at=head)
+    return memory_update_reminder(_only(before, touched), _only(after, touched), commits)
 
 
-def _since(newest_first: Sequence[MemoryCommit], seen: str) -> tuple[MemoryCommit, ...]:
-    """Return the commits after `seen`, newest first."""
+def _only(snapshot: MemorySnapshot, paths: frozenset[str]) -> MemorySnapshot:
+    return replace(snapshot, files=tuple(file for file in snapshot.files if file.path in paths))
+
+
+def _since(newest_first: Sequence[MemoryCommit], seen: str) -> tuple[MemoryCommit, ...] | None:
+    """Return the commits after `seen`, newest first; None where `seen` is not among them."""
     for index, commit in enumerate(newest_first):
         if commit.revision == seen:
             return tuple(newest_first[:index])
-    return tuple(newest_first)
+    return None
 
 
 def _is_own(commit: MemoryCommit, state: ConversationState) -> bool:

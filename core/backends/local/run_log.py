@@ -56,7 +56,7 @@ class RunLog:
                 self._last_seq += 1
                 self._pending.append(RunEvent(run_id=self._run_id, seq=self._last_seq, body=body))
         if isinstance(body, TextDelta):
-            self._pending_bytes += len(body.text.encode())
+            self._pending_bytes += len(body.text.encode("utf-8", "surrogatepass"))
         self._wanted.set()
 
     def take_pending(self) -> tuple[RunEvent, ...]:

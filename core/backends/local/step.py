@@ -23,7 +23,7 @@ from core.contracts.events import (
     TextDelta,
     UsageReported,
 )
-from core.contracts.ids import CallId, MessageId, RunId, new_id
+from core.contracts.ids import CallId, ConversationId, MessageId, RunId, new_id
 from core.contracts.messages import AssistantPart, Message, Role, TextPart, ToolCall, tool_calls
 from core.contracts.models import FinishReason, ModelClient, ModelRequest, StepFinished
 from core.contracts.runs import Claim, StopReason, Usage
@@ -71,6 +71,11 @@ class Step:
         self._shown = ""
         self.cancel = asyncio.Event()
 
+    @property
+    def conversation_id(self) -> ConversationId:
+        """Whose step it is."""
+        return self._claim.conversation_id
+
     async def take(self) -> None:
         """Run to the stored end. Readers of the log always see a `RunFinished`."""
         try:
@@ -96,9 +101,11 @@ class Step:
                 return work.result()
             return StepEnd(parts=self._text_so_far(), stop_reason=StopReason.CANCELLED, cut=True)
         finally:
-            for task in (work, stop):
-                task.cancel()
-            await asyncio.gather(work, stop, return_exceptions=True)
+            # A flush that is under way ends first: cancelled, its events would be stored and never shown.
+            async with self._log.writing:
+                for task in (work, stop):
+                    task.cancel()
+                await asyncio.gather(work, stop, return_exceptions=True)
 
     async def _attempts(self) -> StepEnd:
         attempt = 0

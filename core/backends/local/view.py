@@ -51,31 +51,34 @@ def valid_view(rows: tuple[Message, ...]) -> tuple[Message, ...]:
         match message.role:
             case Role.TOOL:
                 continue
-            case Role.USER:
+            case Role.USER if message.parts:
                 view.append(message)
             case Role.ASSISTANT if view and message.parts:
                 view.append(message)
                 view.extend(_answers(message, returns))
-            case Role.ASSISTANT:
+            case _:
                 continue
     return tuple(view)
 
 
-def _first_returns(rows: Iterable[Message]) -> dict[str, Message]:
-    """Return the first result row of each call that stands somewhere before it."""
-    called: set[str] = set()
-    found: dict[str, Message] = {}
+def _first_returns(rows: Iterable[Message]) -> dict[tuple[MessageId, str], Message]:
+    """Return the first result row behind each call, by the asking message and the call's id.
+
+    A result belongs to the latest call of its id: old rows may use an id more than once.
+    """
+    asked_by: dict[str, MessageId] = {}
+    found: dict[tuple[MessageId, str], Message] = {}
     for message in rows:
-        called.update(call.id for call in tool_calls(message.parts))
+        asked_by.update({call.id: message.id for call in tool_calls(message.parts)})
         for part in message.parts:
-            if isinstance(part, ToolReturn) and part.call_id in called:
-                found.setdefault(part.call_id, message)
+            if isinstance(part, ToolReturn) and part.call_id in asked_by:
+                found.setdefault((asked_by[part.call_id], part.call_id), message)
     return found
 
 
-def _answers(message: Message, returns: dict[str, Message]) -> Iterable[Message]:
+def _answers(message: Message, returns: dict[tuple[MessageId, str], Message]) -> Iterable[Message]:
     for call in tool_calls(message.parts):
-        stored = returns.get(call.id)
+        stored = returns.get((message.id, call.id))
         if stored is not None:
             yield stored
         else:

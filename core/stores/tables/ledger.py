@@ -21,7 +21,6 @@ class TurnTable(SQLModel, table=True):
             "conversation_id",
             unique=True,
             sqlite_where=text("state != 'finished'"),
-            postgresql_where=text("state != 'finished'"),
         ),
         Index("ix_turns_newest", "conversation_id", "started_at"),
     )
@@ -53,7 +52,6 @@ class ToolCallTable(SQLModel, table=True):
             "ix_tool_calls_unanswered",
             "conversation_id",
             sqlite_where=text("answered_at IS NULL"),
-            postgresql_where=text("answered_at IS NULL"),
         ),
         Index("ix_tool_calls_run", "run_id", "position"),
         Index("ix_tool_calls_turn", "turn_id"),
@@ -84,7 +82,6 @@ class ApprovalTable(SQLModel, table=True):
             "call_id",
             unique=True,
             sqlite_where=text("state = 'open'"),
-            postgresql_where=text("state = 'open'"),
         ),
         Index("ix_approvals_turn", "turn_id"),
         Index("ix_approvals_call", "conversation_id", "call_id"),

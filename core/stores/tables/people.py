@@ -42,7 +42,6 @@ class PairingTable(SQLModel, table=True):
             "identity",
             unique=True,
             sqlite_where=text("state = 'open'"),
-            postgresql_where=text("state = 'open'"),
         ),
         Index("ix_pairings_identity", "identity", "state"),
     )

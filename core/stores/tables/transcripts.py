@@ -22,7 +22,6 @@ class RunTable(SQLModel, table=True):
             "conversation_id",
             unique=True,
             sqlite_where=text("status = 'active'"),
-            postgresql_where=text("status = 'active'"),
         ),
         Index("ix_runs_turn", "turn_id"),
     )

@@ -1,55 +1,50 @@
-"""A host on files with one chat channel, a scripted model and no engine: its doorbells ring when asked.
+"""A host as `lodger up` puts it together, with a fake chat, a scripted model and no engine: bells ring when asked.
 
 Opened twice on one directory it is two processes on one database; closed and opened again, a restart.
 """
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
-from bot.conversations.access import AccessDesk, AccessRules
-from bot.conversations.commands import CommandDesk, CommandPorts
-from bot.conversations.memory_commands import MemoryCommands
-from bot.conversations.observer import TurnBus
-from bot.conversations.opening import Openings
-from bot.conversations.outbox import Deliverer
-from bot.conversations.pairing import PairingDesk
-from bot.conversations.presses import DecisionDesk, PressDesk
-from bot.conversations.router import InboxSink, Router, RouterPorts
-from bot.conversations.turn_host import ChatTurnHost, MemoryDoubts
-from bot.conversations.worker import ConversationWorker, WorkerPorts
+from bot import wiring
+from bot.agents import ensure_agents
+from bot.config.model import (
+    AccessSettings,
+    AgentSection,
+    DirectMessages,
+    HostSettings,
+    ModelSection,
+    PermissionSettings,
+    Settings,
+)
+from bot.conversations.turn_host import MemoryDoubts
 from channels.fake import FakeChannel, FakeMessage
 from core.backends.local.backend import LocalBackend
 from core.contracts.addresses import Address, InboundEvent, MessageBody, PressBody, Privacy, Sender
-from core.contracts.agents import Agent, AgentSpec, ModelSettings, PermissionMode
+from core.contracts.agents import Agent, PermissionMode
 from core.contracts.clock import FakeClock
-from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE
 from core.contracts.engine import Transaction, WorkItem
 from core.contracts.ids import ConversationId
 from core.contracts.messages import Message, ToolReturn
 from core.contracts.models import ModelClient
 from core.memory.store import GitMemoryStore
-from core.permissions.policy import RulePolicy
+from core.models.routing import ModelRouter
 from core.permissions.rules import Rule
+from core.sandbox.fake import FakeSandbox
+from core.secrets.redaction import ValueRedactor
 from core.stores.connection import Database
 from core.stores.sql import Stores, sql_stores
-from core.tools.locks import WorkspaceLocks
 from core.tools.memory import MemoryReadTool, MemoryWriteTool
-from core.tools.overflow import OverflowFiles
 from core.tools.silence import StaySilent
 from core.tools.toolsets import StaticToolset
-from core.tools.wrappers import perform
-from core.turns.loop import TurnLoop
-from core.turns.services import TurnLimits, TurnServices
-from tests.core.turns.workbench import NoSecrets
 
-CHANNEL = "chat"
-UTC = ZoneInfo("UTC")
+CHANNEL = "web"
+AGENT = "lodger"
 OWNER = Sender(identity=f"{CHANNEL}:alice", name="Alice")
 GUEST = Sender(identity=f"{CHANNEL}:bob", name="Bob")
 _EVENT_KEYS = itertools.count(1)
@@ -63,25 +58,42 @@ def chat(name: str) -> Address:
 HERE = chat("here")
 
 
+class Bells:
+    """What stands for the engine: keeps doorbells until somebody takes them."""
+
+    def __init__(self) -> None:
+        self.rung: list[WorkItem] = []
+
+    def submit(self, tx: Transaction, item: WorkItem) -> None:
+        tx.after_commit(lambda: self.rung.append(item))
+
+    def take_due(self, clock: FakeClock) -> WorkItem | None:
+        due = next((bell for bell in self.rung if bell.due_at <= clock.now()), None)
+        if due is not None:
+            self.rung.remove(due)
+        return due
+
+
 @dataclass(repr=False)
 class ChatHost:
     """What tests do and see: people write and press; messages, requests and rows come of it."""
 
     clock: FakeClock
-    directory: Path
     stores: Stores
     memory: GitMemoryStore
     backend: LocalBackend
     agent: Agent
     channel: FakeChannel
-    bells: list[WorkItem]
-    worker: ConversationWorker = field(init=False)
-    sink: InboxSink = field(init=False)
-    handlers: dict[str, Callable] = field(init=False)
+    bells: "Bells"
+    host: wiring.Host
 
     @property
-    def workspace(self) -> Path:
-        return self.directory / "workspace"
+    def worker(self):
+        return self.host.worker
+
+    @property
+    def sink(self):
+        return self.host.sink
 
     async def says(self, text: str, *, where: Address = HERE, who: Sender = OWNER) -> None:
         """Let a person write, and the host do all that follows."""
@@ -110,11 +122,10 @@ class ChatHost:
     async def settle(self) -> None:
         """Answer every doorbell that is due, one after the other, until it is quiet."""
         async with asyncio.timeout(20):
-            while due := [bell for bell in self.bells if bell.due_at <= self.clock.now()]:
-                self.bells.remove(due[0])
-                again = await self.handlers[due[0].queue](due[0].key)
+            while (bell := self.bells.take_due(self.clock)) is not None:
+                again = await self.host.handlers[bell.queue](bell.key)
                 if again is not None:
-                    self.bells.append(replace(due[0], due_at=self.clock.now() + again.wait))
+                    self.bells.rung.append(replace(bell, due_at=self.clock.now() + again.wait))
 
     async def passes(self, duration: timedelta) -> None:
         """Let time pass, and the host do all that has become due."""
@@ -147,147 +158,63 @@ async def chat_host(
     mode: PermissionMode = PermissionMode.ASK,
     rules: tuple[Rule, ...] = (),
     clock: FakeClock | None = None,
+    channel: FakeChannel | None = None,
 ) -> AsyncIterator[ChatHost]:
-    """Open a host on `directory`; memory tools and `stay_silent` are always there."""
+    """Open a host that keeps its data in `data` and works in `workspace` below a directory.
+
+    Its tools are the given ones, the memory tools and `stay_silent`. For a restart, hand over the
+    clock and the channel of the host before: time and platform outlive a process.
+    """
     clock = clock or FakeClock()
-    bells: list[WorkItem] = []
-
-    def submit(tx: Transaction, item: WorkItem) -> None:
-        tx.after_commit(lambda: bells.append(item))
-
-    database = await asyncio.to_thread(Database.open, directory / "host.db")
-    stores = sql_stores(database, submit=submit, clock=clock)
-    memory = GitMemoryStore(directory / "memory", clock)
-    async with LocalBackend(store=stores.transcripts, memory=memory, model=model, clock=clock, mask=str) as backend:
-        host = ChatHost(
+    channel = channel or FakeChannel(CHANNEL, clock=clock)
+    bells, redactor = Bells(), ValueRedactor()
+    settings = _settings(directory, mode, rules)
+    data = settings.host.data_dir
+    data.mkdir(exist_ok=True)
+    stores = sql_stores(await asyncio.to_thread(Database.open, data / "host.db"), submit=bells.submit, clock=clock)
+    memory = GitMemoryStore(data / "memory", clock)
+    router = ModelRouter(direct=model, litellm=model, scripted={"test": model})
+    async with LocalBackend(store=stores.transcripts, memory=memory, model=router, clock=clock, mask=str) as backend:
+        await ensure_agents(settings, backend, lambda workspace: workspace.mkdir(exist_ok=True))
+        parts = wiring._Parts(
             clock=clock,
-            directory=directory,
+            redactor=redactor,
+            engine=bells,
+            stores=stores,
+            memory=memory,
+            sandbox=FakeSandbox(clock=clock),
+            model=router,
+            backend=backend,
+            channels=wiring._Channels(
+                web=channel,
+                terminal=FakeChannel("terminal", clock=clock),
+                headless=FakeChannel("headless", clock=clock),
+                platforms=(),
+            ),
+        )
+        host = wiring._assemble(settings, parts)
+        doubts = MemoryDoubts(memory, stores.ledger)
+        standing = (MemoryReadTool(memory, redactor), MemoryWriteTool(memory, doubts.was_approved), StaySilent())
+        toolset = StaticToolset("default", (*tools, *standing))
+        host.worker._ports = replace(host.worker._ports, toolsets={toolset.id: toolset})
+        yield ChatHost(
+            clock=clock,
             stores=stores,
             memory=memory,
             backend=backend,
-            agent=await _agent(backend, directory / "workspace", mode),
-            channel=FakeChannel(CHANNEL, clock=clock),
+            agent=await backend.find_agent(AGENT),
+            channel=channel,
             bells=bells,
+            host=host,
         )
-        _assemble(host, tools, rules)
-        yield host
-    await database.close()
+    await stores.database.close()
 
 
-async def _agent(backend: LocalBackend, workspace: Path, mode: PermissionMode) -> Agent:
-    workspace.mkdir(exist_ok=True)
-    known = await backend.find_agent("lodger")
-    if known is not None:
-        return known
-    settings = ModelSettings(name="main", model="scripted/test")
-    return await backend.create_agent(
-        AgentSpec(name="lodger", model=settings, permission_mode=mode, workspace=str(workspace))
-    )
-
-
-def _assemble(host: ChatHost, tools: tuple, rules: tuple[Rule, ...]) -> None:
-    stores, clock, channels = host.stores, host.clock, {CHANNEL: host.channel}
-    access = AccessDesk(stores.people, AccessRules(owners=(OWNER.identity,), direct_messages="open"))
-    decisions = DecisionDesk(
-        ledger=stores.ledger,
-        delivery=stores.delivery,
-        people=stores.people,
-        approvers=("owner",),
-        clock=clock,
-        zone=UTC,
-    )
-    doubts = MemoryDoubts(host.memory, stores.ledger)
-    standing = (MemoryReadTool(host.memory, NoSecrets()), MemoryWriteTool(host.memory, doubts.was_approved))
-    host.worker = ConversationWorker(
-        WorkerPorts(
-            backend=host.backend,
-            ledger=stores.ledger,
-            delivery=stores.delivery,
-            memory=host.memory,
-            loop=_loop(host, access, doubts, rules),
-            access=access,
-            decisions=decisions,
-            openings=Openings(backend=host.backend, clock=clock, zone=UTC, clean=str),
-            channels=channels,
-            toolsets={"default": StaticToolset("default", (*tools, *standing, StaySilent()))},
-            clock=clock,
-            bus=TurnBus(),
-            conceal=str,
-            remind_after=timedelta(hours=1),
-        )
-    )
-    router = _router(host, access, decisions)
-    deliverer = Deliverer(
-        store=stores.delivery, channels=channels, clock=clock, card_failed=decisions.card_failed, mask=str
-    )
-    host.sink = InboxSink(router, stores.delivery)
-    host.handlers = {
-        INBOX_QUEUE: router.route_address,
-        CONVERSATION_QUEUE: host.worker.advance,
-        OUTBOX_QUEUE: deliverer.deliver_chat,
-    }
-
-
-def _loop(host: ChatHost, access: AccessDesk, doubts: MemoryDoubts, rules: tuple[Rule, ...]) -> TurnLoop:
-    overflow = OverflowFiles(NoSecrets())
-
-    async def do(toolset, call, context):
-        return await perform(toolset, call, context, redactor=NoSecrets(), overflow=overflow)
-
-    return TurnLoop(
-        TurnServices(
-            backend=host.backend,
-            ledger=host.stores.ledger,
-            policy=RulePolicy(rules),
-            perform=do,
-            doubt=doubts.question,
-            locks=WorkspaceLocks(),
-            host=ChatTurnHost(
-                access=access,
-                zone=UTC,
-                overflow_root=host.directory / "overflow",
-                forbidden=(host.directory / "memory", host.directory / "host.db"),
-            ),
-            clock=host.clock,
-            limits=TurnLimits(),
-        )
-    )
-
-
-def _router(host: ChatHost, access: AccessDesk, decisions: DecisionDesk) -> Router:
-    stores, channels = host.stores, {CHANNEL: host.channel}
-    pairings = PairingDesk(people=stores.people, access=access, clock=host.clock)
-    commands = CommandDesk(
-        CommandPorts(
-            backend=host.backend,
-            transcripts=stores.transcripts,
-            ledger=stores.ledger,
-            delivery=stores.delivery,
-            people=stores.people,
-            memory=MemoryCommands(host.memory),
-            clock=host.clock,
-            wake_cancel=host.worker.wake_cancel,
-            pair=pairings.accept,
-        )
-    )
-    presses = PressDesk(
-        decisions=decisions,
-        ledger=stores.ledger,
-        backend=host.backend,
-        delivery=stores.delivery,
-        memory=host.memory,
-        channels=channels,
-    )
-    return Router(
-        RouterPorts(
-            backend=host.backend,
-            delivery=stores.delivery,
-            access=access,
-            commands=commands,
-            presses=presses,
-            pairings=pairings,
-            channels=channels,
-            agents={CHANNEL: "lodger"},
-            clock=host.clock,
-        )
+def _settings(directory: Path, mode: PermissionMode, rules: tuple[Rule, ...]) -> Settings:
+    return Settings(
+        host=HostSettings(data_dir=directory / "data"),
+        models={"main": ModelSection(model="scripted/test")},
+        agents={AGENT: AgentSection(model="main", permission_mode=mode, workspace=directory / "workspace")},
+        access=AccessSettings(owners=(OWNER.identity,), direct_messages=DirectMessages.OPEN),
+        permissions=PermissionSettings(rules=rules, approvers=("owner",)),
     )

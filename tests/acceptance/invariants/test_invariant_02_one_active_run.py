@@ -4,14 +4,15 @@ import asyncio
 
 import pytest
 
-from core.contracts.agents import Audience
+from core.contracts.agents import Audience, PermissionMode
 from core.contracts.errors import ConversationBusy, StaleClaim
 from core.contracts.events import RunFinished
-from core.contracts.messages import Role, TextPart, visible_text
+from core.contracts.ledger import CallState
+from core.contracts.messages import ReturnOutcome, Role, TextPart, visible_text
 from core.contracts.runs import RunStatus, StopReason, UserInput
-from core.models.scripted import ScriptedModel, ScriptedStep, says
+from core.models.scripted import ScriptedModel, ScriptedStep, asks, says, tool_call
 from tests.acceptance.invariants.chat_host import chat_host
-from tests.core.turns.workbench import workbench
+from tests.core.turns.workbench import RecordingTool, workbench
 
 
 def said(text):
@@ -83,3 +84,29 @@ async def test_a_process_that_lost_its_claim_stores_nothing_any_more(tmp_path):
         messages = await new.backend.list_messages(conversation.id)
         assert [visible_text(m.parts) for m in messages] == ["one", "two", "from the living"]
         assert [m.role for m in messages].count(Role.ASSISTANT) == 1
+
+
+async def test_a_worker_that_lost_its_claim_changes_nothing_when_its_tool_ends_at_last(tmp_path):
+    """Taken for dead, it was only slow: what the next worker settled stays as it is."""
+    gate = asyncio.Event()
+    slow, free = RecordingTool(gate=gate), PermissionMode.UNRESTRICTED
+    first_model = ScriptedModel([asks(tool_call("a", "shell")), says("from the dead")])
+    second_model = ScriptedModel([says("I do not know.")])
+    async with (
+        chat_host(tmp_path, first_model, slow, mode=free) as old,
+        chat_host(tmp_path, second_model, RecordingTool(), mode=free) as new,
+    ):
+        working = asyncio.create_task(old.says("pay"))
+        async with asyncio.timeout(5):
+            await slow.started.wait()
+        conversation = await new.conversation_of()
+        await new.worker.advance(conversation)
+        gate.set()
+        async with asyncio.timeout(5):
+            await working
+
+        (record,) = await new.stores.ledger.calls_of_turn((await new.stores.ledger.latest_turn(conversation)).id)
+        assert record.state is CallState.UNKNOWN
+        assert [answer.outcome for answer in await new.returns()] == [ReturnOutcome.UNKNOWN]
+        assert visible_text((await new.transcript())[-1].parts) == "I do not know."
+    assert len(first_model.requests) == 1

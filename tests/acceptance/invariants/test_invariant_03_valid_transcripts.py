@@ -1,9 +1,16 @@
 """Invariant 3: transcripts only grow, and every call has one result directly behind it, whatever happened."""
 
 import asyncio
+from dataclasses import replace
+from itertools import pairwise
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.backends.local.view import valid_view
 from core.contracts.agents import PermissionMode
-from core.contracts.messages import ReturnOutcome, TextPart
+from core.contracts.clock import FakeClock
+from core.contracts.messages import Message, ReturnOutcome, Role, TextPart, text_return
 from core.contracts.models import FinishReason
 from core.contracts.runs import UserInput
 from core.models.scripted import ScriptedModel, ScriptedStep, asks, says, tool_call
@@ -129,7 +136,7 @@ async def test_rows_that_were_stored_never_change(tmp_path):
         await host.says("after a restart")
         seen.append(await host.transcript())
 
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         assert len(after) > len(before)
         assert after[: len(before)] == before
     assert [message.seq for message in seen[-1]] == list(range(1, len(seen[-1]) + 1))
@@ -160,3 +167,29 @@ async def test_a_call_without_any_stored_result_is_still_answered_in_the_view():
 
         assert [answer.outcome for answer in await bench.returns()] == [ReturnOutcome.UNKNOWN]
     assert faults_of(model.requests[1].messages) == []
+
+
+def message(number, role, *parts):
+    now = FakeClock().now()
+    return Message(id=f"m{number}", conversation_id="c", seq=number, role=role, parts=parts, created_at=now)
+
+
+ROWS = st.one_of(
+    st.just(message(0, Role.USER, TextPart(text="hello"))),
+    st.lists(st.sampled_from("abc"), max_size=3, unique=True).map(
+        lambda ids: message(0, Role.ASSISTANT, TextPart(text="yes"), *(shell(call_id) for call_id in ids))
+    ),
+    st.sampled_from("abcx").map(lambda call_id: message(0, Role.TOOL, text_return(call_id, "done", ReturnOutcome.OK))),
+)
+
+
+@given(st.lists(ROWS, max_size=12))
+def test_whatever_the_rows_are_the_view_is_valid_and_grows_with_them(rows):
+    """Rows that a crash, a cut or an old bug left behind are never changed; the view repairs them."""
+    numbered = tuple(replace(row, id=f"m{number}", seq=number) for number, row in enumerate(rows, start=1))
+    view = valid_view(numbered)
+
+    assert view == () or faults_of(view) == []
+    assert valid_view(numbered) == view
+    said = [row for row in view if row.role is not Role.TOOL]
+    assert said == [row for row in numbered if row in said]

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 
@@ -55,7 +56,7 @@ async def test_a_memory_commit_by_anybody_leaves_the_prefix_of_an_open_conversat
         await host.says("second")
         await host.says("third")
 
-    assert [continues(a, b) for a, b in zip(model.requests, model.requests[1:], strict=False)] == [True, True]
+    assert [continues(a, b) for a, b in pairwise(model.requests)] == [True, True]
     assert "Green tea." in reminders(model.requests[1])[-1].text
 
 
@@ -67,7 +68,7 @@ async def test_what_the_agent_itself_commits_leaves_its_own_prefix_alone(tmp_pat
         (answer, *_) = await host.returns()
         assert "Committed" in answer.parts[0].text
 
-    assert [continues(a, b) for a, b in zip(model.requests, model.requests[1:], strict=False)] == [True, True]
+    assert [continues(a, b) for a, b in pairwise(model.requests)] == [True, True]
 
 
 async def test_time_mode_tools_and_restarts_leave_the_prefix_alone(tmp_path):
@@ -86,7 +87,7 @@ async def test_time_mode_tools_and_restarts_leave_the_prefix_alone(tmp_path):
         await host.says("fourth")
 
     assert len(model.requests) == 5
-    assert [continues(a, b) for a, b in zip(model.requests, model.requests[1:], strict=False)] == [True] * 4
+    assert [continues(a, b) for a, b in pairwise(model.requests)] == [True] * 4
     times = [part.text for part in reminders(model.requests[-1]) if part.kind == ReminderKind.TIME]
     modes = [part.text for part in reminders(model.requests[-1]) if part.kind == ReminderKind.PERMISSION_MODE]
     assert len(set(times)) == len(times) == 3
@@ -106,7 +107,7 @@ async def test_on_the_wire_each_request_begins_with_the_bytes_of_the_one_before(
 
     sent = [wire_text(form, request) for request in model.requests]
     assert len(sent) == 4
-    assert [after.startswith(before) for before, after in zip(sent, sent[1:], strict=False)] == [True] * 3
+    assert [after.startswith(before) for before, after in pairwise(sent)] == [True] * 3
     assert len(sent[0]) < len(sent[1]) < len(sent[2]) < len(sent[3])
 
 

@@ -25,9 +25,13 @@ def note(text, path="tea.md", description="What people drink"):
     return MemoryChange(kind=ChangeKind.CREATE, path=path, text=text, description=description)
 
 
-def die_before_publishing(host, text: str) -> Revision:
+def repository_of(host, tmp_path):
+    return tmp_path / "data" / "memory" / f"{host.agent.memory_id}.git"
+
+
+def die_before_publishing(path, text: str) -> Revision:
     """Leave all objects of a newer commit in the repository, as a writer does that dies before its last step."""
-    repository = pygit2.Repository(str(host.directory / "memory" / f"{host.agent.memory_id}.git"))
+    repository = pygit2.Repository(str(path))
     head = repository.references["refs/heads/main"].peel(pygit2.Commit)
     builder = repository.TreeBuilder(head.tree)
     file = f"---\ndescription: A thought\n---\n{text}\n"
@@ -49,8 +53,8 @@ def updates(messages):
 async def test_what_was_written_but_never_published_is_not_compiled_and_not_read(tmp_path):
     model = ScriptedModel([asks(memory_read("a", "thought.md"), memory_read("b", "")), says("Nothing there.")])
     async with chat_host(tmp_path, model) as host:
-        lost = die_before_publishing(host, UNCOMMITTED)
-        (tmp_path / "memory" / f"{host.agent.memory_id}.git" / "beside.md").write_text(UNCOMMITTED)
+        lost = die_before_publishing(repository_of(host, tmp_path), UNCOMMITTED)
+        (repository_of(host, tmp_path) / "beside.md").write_text(UNCOMMITTED)
         await host.says("what do you think?")
 
         shown = [part.text for answer in await host.returns() for part in answer.parts]
@@ -62,7 +66,7 @@ async def test_what_was_written_but_never_published_is_not_compiled_and_not_read
 
 async def test_an_unpublished_revision_cannot_be_asked_for_by_its_name(tmp_path):
     async with chat_host(tmp_path, ScriptedModel([])) as host:
-        lost = die_before_publishing(host, UNCOMMITTED)
+        lost = die_before_publishing(repository_of(host, tmp_path), UNCOMMITTED)
         with pytest.raises(NotFound):
             await host.memory.snapshot(host.agent.memory_id, TOLD, at=lost)
         with pytest.raises(NotFound):

@@ -93,7 +93,7 @@ async def test_loosening_the_policy_waits_for_a_person_in_the_freest_mode_and_re
 
         await host.presses("Approve")
         assert await heads(host) != before
-        repository = pygit2.Repository(str(tmp_path / "memory" / f"{host.agent.memory_id}.git"))
+        repository = pygit2.Repository(str(tmp_path / "data" / "memory" / f"{host.agent.memory_id}.git"))
         trailers = repository[await heads(host)].message
         alice = await host.stores.people.person_of(OWNER.identity)
         assert f"Person: {alice.id}" in trailers

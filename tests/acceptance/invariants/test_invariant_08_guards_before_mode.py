@@ -26,7 +26,7 @@ def write(path) -> ScriptedModel:
 
 
 @pytest.mark.parametrize("mode", EVERY_MODE)
-@pytest.mark.parametrize("where", ["outside", "memory", "workspace/../outside"])
+@pytest.mark.parametrize("where", ["outside", "data/memory", "workspace/../outside"])
 async def test_no_mode_and_no_rule_lets_a_call_out_of_the_workspace(tmp_path, mode, where):
     tool, model = writer(), write(tmp_path / where / "x.md")
     allow_all = (make_rule(tool="write", action=Action.ALLOW),)

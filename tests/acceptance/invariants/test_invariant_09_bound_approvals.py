@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from core.contracts.addresses import PressBody
 from core.contracts.messages import ReturnOutcome
 from core.contracts.permissions import ApprovalState, Decision
 from core.models.scripted import ScriptedModel, asks, says, tool_call
-from tests.acceptance.invariants.chat_host import GUEST, chat_host
+from tests.acceptance.invariants.chat_host import GUEST, OWNER, chat, chat_host
 from tests.core.turns.workbench import RecordingTool
 
 
@@ -58,7 +59,7 @@ async def test_what_is_shown_is_the_whole_call(tmp_path):
 
 async def test_a_decision_on_another_text_than_the_stored_one_changes_nothing(tmp_path):
     tool = RecordingTool()
-    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "ls"))]), tool) as host:
+    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make")), says("ok")]), tool) as host:
         await host.says("go")
         approval = await open_approval(host)
         decided = await host.stores.ledger.decide(
@@ -95,15 +96,16 @@ async def test_many_presses_at_once_are_one_decision(tmp_path):
         )
         await host.settle()
 
-        (winner,) = [state for state, outcome in zip(states, decided, strict=True) if outcome.won]
-        assert {outcome.approval.state for outcome in decided} == {winner}
+        winners = [state for state, outcome in zip(states, decided, strict=True) if outcome.won]
+        assert len(winners) == 1
+        assert {outcome.approval.state for outcome in decided} == set(winners)
         assert len(await host.returns()) == 1
-    assert tool.calls == (["a"] if winner is ApprovalState.APPROVED else [])
+    assert tool.calls == (["a"] if winners == [ApprovalState.APPROVED] else [])
 
 
 async def test_who_may_not_decide_decides_nothing(tmp_path):
     tool = RecordingTool()
-    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make"))]), tool) as host:
+    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make")), says("ok")]), tool) as host:
         await host.says("go", who=GUEST)
         told = await host.presses("Approve", who=GUEST)
         assert "may not" in told
@@ -111,14 +113,15 @@ async def test_who_may_not_decide_decides_nothing(tmp_path):
     assert tool.calls == []
 
 
-async def test_a_press_on_another_message_than_the_card_decides_nothing(tmp_path):
-    """A button's token, sent from elsewhere."""
+async def test_a_press_from_a_chat_where_nobody_was_asked_decides_nothing(tmp_path):
+    """A button's token, sent from elsewhere by somebody who may decide."""
     tool = RecordingTool()
-    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make"))]), tool) as host:
+    async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make")), says("ok")]), tool) as host:
         await host.says("go")
         card = next(message for message in host.seen_in() if message.buttons)
-        card.external_id = "forged"
-        await host.presses("Approve")
+        forged = PressBody(token=card.buttons["Approve"], card=card.external_id)
+        await host.arrives(forged, where=chat("elsewhere"), who=OWNER)
+        await host.settle()
         assert (await open_approval(host)).state is ApprovalState.OPEN
     assert tool.calls == []
 
@@ -142,6 +145,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_when_nothing_has_expi
     async with chat_host(tmp_path, ScriptedModel([asks(shell("a", "make")), says("ok")]), tool) as host:
         await host.says("go")
         await host.clock.advance(timedelta(hours=25))
+        host.bells.rung.clear()
         assert "Too late" in await host.presses("Approve")
     assert tool.calls == []
 
@@ -153,8 +157,7 @@ async def test_a_question_outlives_the_process_that_asked_it(tmp_path, label, ra
     async with chat_host(tmp_path, model, tool) as host:
         await host.says("go")
         channel, clock = host.channel, host.clock
-    async with chat_host(tmp_path, model, tool, clock=clock) as host:
-        host.channel.messages.update(channel.messages)
+    async with chat_host(tmp_path, model, tool, clock=clock, channel=channel) as host:
         await host.presses(label)
         assert host.texts_in()[-1] == "After the restart."
     assert tool.calls == ran

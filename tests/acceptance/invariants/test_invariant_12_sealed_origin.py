@@ -88,9 +88,9 @@ async def test_an_answer_that_was_under_way_at_a_restart_still_goes_to_its_chat(
     async with chat_host(tmp_path, model) as host:
         for where, who in ((ONE, OWNER), (TWO, GUEST)):
             await host.arrives(MessageBody(text="hello"), where=where, who=who)
-        bells, clock = list(host.bells), host.clock
-    async with chat_host(tmp_path, model, clock=clock) as host:
-        host.bells.extend(bells)
+        bells, clock, channel = list(host.bells.rung), host.clock, host.channel
+    async with chat_host(tmp_path, model, clock=clock, channel=channel) as host:
+        host.bells.rung.extend(bells)
         await host.settle()
         assert host.texts_in(ONE) == ["for one"]
         assert host.texts_in(TWO) == ["for two"]

@@ -8,7 +8,7 @@ import httpx
 from bot.console.server import serve
 from bot.console.stream import coalesce
 from channels.feed import Noticed, Previewed, Said, Shown, StatusSet
-from core.contracts.addresses import OutboundItem, PressBody, TextContent
+from core.contracts.addresses import CardContent, OutboundItem, PressBody, TextContent
 from tests.bot.console.console_kit import OWNER, running_console
 
 PATIENCE = 10
@@ -119,6 +119,16 @@ async def test_the_answer_to_a_press_is_a_notice(tmp_path):
         assert isinstance(body, PressBody)
         await kit.web.acknowledge(body, "Too late <here>")
         assert await viewer.event() == ("notice", {"html": '<p class="notice">Too late &lt;here&gt;</p>'})
+
+
+async def test_after_a_card_the_number_of_open_approvals_follows(tmp_path):
+    async with watching(tmp_path) as (kit, viewer):
+        assert (await viewer.event())[1]["waiting"] == "1"
+        kit.host.approvals = []
+        card = CardContent(text="Approved.", code="ls", rows=())
+        await kit.web.deliver(OutboundItem(id="turn-1/ask", address=kit.web.address("main"), content=card))
+        assert (await viewer.event())[0] == "message"
+        assert await viewer.event() == ("waiting", {"text": "0"})
 
 
 async def test_another_chat_is_not_heard(tmp_path):

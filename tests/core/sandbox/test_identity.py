@@ -50,7 +50,7 @@ def test_a_closed_folder_above_is_named_with_both_ways_out(workspace: Path) -> N
         workspace_identity(workspace)
 
     assert f"chmod o+x {workspace.parent}" in refused.value.reason
-    assert f"chown -R root {workspace}" in refused.value.reason
+    assert "set a workspace that it can reach" in refused.value.reason
 
 
 @pytest.mark.skipif(IS_ROOT, reason="root is somebody else's case")

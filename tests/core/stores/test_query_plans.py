@@ -150,3 +150,22 @@ async def test_no_operation_reads_a_whole_table(tmp_path):
         scans = await world.stores.database.read(explain)
     assert len(statements) > 60
     assert sorted(scans - WHOLE_ON_PURPOSE.keys()) == []
+
+
+async def test_a_delivery_looks_only_at_the_messages_that_wait(tmp_path):
+    """With an ORDER BY in the statement, SQLite would walk everything the chat was ever sent."""
+    ran: list[tuple[str, object]] = []
+    async with open_world(tmp_path / "host.db") as world:
+
+        def note(_connection, _cursor, statement, parameters, _context, _many):
+            ran.append((statement, parameters))
+
+        event.listen(world.stores.database._readers, "before_cursor_execute", note)
+        await world.stores.delivery.outgoing(CHAT)
+        statement, values = ran[-1]
+
+        def explain(connection: Connection) -> str:
+            return connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).one().detail
+
+        plan = await world.stores.database.read(explain)
+    assert "ix_outbox_waiting (chat_key=? AND state=?)" in plan

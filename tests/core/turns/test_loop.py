@@ -13,9 +13,9 @@ from core.contracts.ids import CallId
 from core.contracts.messages import ReturnOutcome, Role, ToolCall
 from core.contracts.models import FinishReason
 from core.contracts.runs import StopReason, TurnOutcome
+from core.contracts.tools import Access
 from core.models.scripted import ScriptedModel, ScriptedStep, asks, says, tool_call
 from core.turns.outcomes import OUTCOMES, outcome_of
-from core.contracts.tools import Access
 from core.turns.services import TurnLimits, TurnResult
 from tests.core.turns.workbench import RecordingTool, workbench
 

@@ -103,7 +103,7 @@ class PlainHost:
             role=PersonRole.OWNER,
         )
 
-    def approval_card(self, turn: Turn, approvals: Sequence[Approval]) -> OutboundItem | None:
+    async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
         return OutboundItem(id=f"{turn.id}/ask/{approvals[0].id}", address=CHAT, content=CardContent(text="may I?"))
 
     def overflow(self, conversation) -> Path:

@@ -1,0 +1,144 @@
+"""`lodger run`: one turn that nobody watches, told as JSON objects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from bot.conversations.headless import event_json
+from bot.host_api import HeadlessRequest
+from core.contracts.addresses import MessageBody
+from core.contracts.agents import PermissionMode
+from core.contracts.errors import ModelRejected, NotFound
+from core.contracts.messages import ReturnOutcome
+from core.contracts.models import FinishReason
+from core.models.scripted import ScriptedStep, asks, says, tool_call
+from core.sandbox.fake import FakeOutcome
+from core.turns.observer import ApprovalsOpened
+from tests.bot.conversations.hosting import BOUND_SECONDS, Hosted, hosting
+
+MADE = {"make x": FakeOutcome(output=b"made")}
+ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'), text="Let me.")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def open_host(*steps, **more):
+        return hosting(tmp_path, *steps, outcomes=MADE, **more)
+
+    return open_host
+
+
+async def run(host: Hosted, text: str = "hi", **more) -> list[dict]:
+    """Run one turn while the host works, and return everything it told."""
+
+    async def work() -> None:
+        while True:
+            await host.settle()
+            await asyncio.sleep(0.001)
+
+    async with asyncio.timeout(BOUND_SECONDS), asyncio.TaskGroup() as group:
+        channel = host.app.channels["headless"]
+        serving = [group.create_task(channel.run(host.app.sink)), group.create_task(work())]
+        await asyncio.sleep(0)
+        request = HeadlessRequest(text=text, **more)
+        told = [json.loads(json.dumps(line)) async for line in host.app.api.run_headless(request)]
+        for task in serving:
+            task.cancel()
+    return told
+
+
+async def test_the_first_object_says_where_and_the_last_how_it_ended(opened):
+    async with opened(says("Hel", "lo")) as host:
+        told = await run(host)
+        assert told[0]["type"] == "started"
+        result = told[-1]
+        assert result["type"] == "result"
+        assert (result["outcome"], result["text"], result["exit_code"]) == ("completed", "Hello", 0)
+        assert result["conversation_id"] == told[0]["conversation_id"]
+        assert result["usage"]["output_tokens"] > 0
+        assert "".join(line["text"] for line in told if line["type"] == "text_delta") == "Hello"
+
+
+async def test_events_of_a_run_are_told_with_their_numbers(opened):
+    async with opened(says("Hello")) as host:
+        told = [line for line in await run(host) if "seq" in line]
+        assert [line["seq"] for line in told] == list(range(1, len(told) + 1))
+        assert told[-1]["type"] == "run_finished"
+        assert {"message", "prompt_recompiled", "usage"} <= {line["type"] for line in told}
+
+
+async def test_what_would_be_asked_is_denied_and_the_exit_code_says_so(opened):
+    async with opened(ASKING, says("I could not.")) as host:
+        told = await run(host)
+        assert (told[-1]["outcome"], told[-1]["exit_code"]) == ("completed", 3)
+        assert told[-1]["text"] == "Let me.\n\nI could not."
+        assert host.commands == []
+        assert await host.open_approvals() == ()
+
+
+async def test_what_is_allowed_runs_and_is_told(opened):
+    async with opened(ASKING, says("Made."), mode=PermissionMode.UNRESTRICTED) as host:
+        told = await run(host)
+        assert told[-1]["exit_code"] == 0
+        kinds = [line["type"] for line in told]
+        assert kinds.index("call_requested") < kinds.index("call_started") < kinds.index("call_finished")
+        finished = next(line for line in told if line["type"] == "call_finished")
+        assert finished["outcome"] == ReturnOutcome.OK
+
+
+@pytest.mark.parametrize(
+    ("step", "outcome", "code"),
+    [
+        (ModelRejected("no such model"), "error", 1),
+        (says(""), "empty", 1),
+        (ScriptedStep(pieces=("The answer is",), finish=FinishReason.LENGTH), "cut", 4),
+        (ScriptedStep(pieces=("No.",), finish=FinishReason.REFUSAL), "refused", 1),
+        (asks(tool_call("a", "stay_silent", '{"reason":"nothing to say"}')), "silent", 0),
+    ],
+)
+async def test_every_outcome_has_its_exit_code(opened, step, outcome, code):
+    async with opened(step) as host:
+        result = (await run(host))[-1]
+        assert (result["outcome"], result["exit_code"]) == (outcome, code)
+
+
+async def test_a_conversation_is_continued(opened):
+    async with opened(says("Teal, noted."), says("Teal.")) as host:
+        first = await run(host, "the colour is teal")
+        second = await run(host, "which?", conversation=first[-1]["conversation_id"])
+        assert second[-1]["text"] == "Teal."
+        assert "the colour is teal" in repr(host.model.requests[1].messages)
+
+
+async def test_each_run_without_a_conversation_is_a_new_one(opened):
+    async with opened(says("one"), says("two")) as host:
+        first, second = await run(host, "secret plan"), await run(host, "hi")
+        assert first[0]["conversation_id"] != second[0]["conversation_id"]
+        assert "secret plan" not in repr(host.model.requests[1].messages)
+
+
+@pytest.mark.parametrize("wrong", [{"agent": "nobody"}, {"conversation": "conv-x"}])
+async def test_a_wrong_name_is_told_at_once(opened, wrong):
+    async with opened() as host:
+        with pytest.raises(NotFound):
+            await anext(host.app.api.run_headless(HeadlessRequest(text="hi", **wrong)))
+
+
+async def test_the_turn_of_somebody_else_in_the_same_conversation_is_not_ours(opened):
+    """It was queued before; the result is of the turn that took our message."""
+    async with opened(says("for the chat"), says("for the command")) as host:
+        await host.says("/help")
+        conversation = await host.conversation_id()
+        await host.arrives(MessageBody(text="first"))
+        told = await run(host, "second", conversation=conversation)
+        assert told[-1]["text"] == "for the command"
+        assert "for the chat" not in repr([line for line in told if line["type"] == "text_delta"])
+        await host.settle()
+        assert host.texts()[-1] == "for the chat"
+
+
+def test_what_says_nothing_outside_is_left_out():
+    assert event_json(ApprovalsOpened(approvals=())) is None
