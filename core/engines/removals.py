@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 DELAY: Final = timedelta(seconds=1)
 BATCH: Final = 100
+LONGEST_WAIT: Final = timedelta(seconds=30)
+"""Between two tries where the store cannot remove anything, as on a full disk; doubled from `DELAY` on."""
 
 
 class LazyRemovals:
@@ -30,6 +32,8 @@ class LazyRemovals:
         self._handled: set[str] = set()
         self._some = Alarm(clock)
         self._many = Alarm(clock)
+        self._clock = clock
+        self._retry_in: timedelta | None = None
 
     def add(self, ids: Iterable[str]) -> None:
         """Have items removed soon."""
@@ -43,7 +47,10 @@ class LazyRemovals:
         """Remove in batches until cancelled."""
         while True:
             await self._some.wait(None)
-            await self._many.wait(DELAY)
+            if self._retry_in is None:
+                await self._many.wait(DELAY)
+            else:
+                await self._clock.sleep(self._retry_in)
             await self.flush()
 
     async def flush(self) -> None:
@@ -53,8 +60,10 @@ class LazyRemovals:
             return
         try:
             await self._work_items.remove(batch)
-        except StoreError:
-            logger.warning("doorbells_not_removed", exc_info=True, extra={"count": len(batch)})
+        except StoreError as error:
+            logger.warning("doorbells_not_removed", extra={"count": len(batch), "error": type(error).__name__})
+            self._retry_in = DELAY if self._retry_in is None else min(2 * self._retry_in, LONGEST_WAIT)
             self._some.ring()
         else:
+            self._retry_in = None
             self._handled.difference_update(batch)

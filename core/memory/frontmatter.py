@@ -65,12 +65,16 @@ class Document:
 
     def flag(self, name: str) -> bool:
         """Return whether a header value says yes."""
-        return self.word(name).strip().lower() in {"true", "yes", "on", "1"}
+        value = self.word(name)
+        return value != "" and value.strip().lower() in {"true", "yes", "on", "1"}
 
     def number(self, name: str) -> int | None:
         """Return a header value that is a whole number."""
-        value = self.word(name).strip().replace("_", "")
-        return int(value) if re.fullmatch(r"[0-9]{1,9}", value) else None
+        value = self.word(name)
+        if not value:
+            return None
+        digits = value.strip().replace("_", "")
+        return int(digits) if re.fullmatch(r"[0-9]{1,9}", digits) else None
 
 
 def parse(data: bytes) -> Document:
@@ -125,10 +129,8 @@ def clean(text: str) -> str:
 
 
 def _read_header(inner: str) -> tuple[Mapping[str, object], str]:
-    lines = inner.split("\n")
-    matches = [_PLAIN_LINE.fullmatch(line) for line in lines if line not in {"", "\r"}]
-    plain = {match[1]: match[2].rstrip() for match in matches if match}
-    if len(plain) == len(matches):
+    plain = _plain_fields(inner)
+    if plain is not None:
         return plain, ""
     try:
         loaded = yaml.load(inner, _LOADER)  # noqa: S506 - the base loader constructs nothing but strings, lists, dicts
@@ -142,6 +144,19 @@ def _read_header(inner: str) -> tuple[Mapping[str, object], str]:
     if not isinstance(loaded, dict):
         return _salvage(inner), "line 2: the header is no list of `name: value` lines"
     return {key: value for key, value in loaded.items() if isinstance(key, str)}, ""
+
+
+def _plain_fields(inner: str) -> dict[str, str] | None:
+    """Return the fields of a header of plain lines with different names, None for any other header."""
+    plain: dict[str, str] = {}
+    for line in inner.split("\n"):
+        if line in {"", "\r"}:
+            continue
+        match = _PLAIN_LINE.fullmatch(line)
+        if match is None or match[1] in plain:
+            return None
+        plain[match[1]] = match[2].rstrip()
+    return plain
 
 
 def _salvage(header: str) -> dict[str, object]:

@@ -6,7 +6,7 @@ import difflib
 import itertools
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from typing import TypeAlias
 
 from core.contracts.agents import Audience
 from core.contracts.errors import NotFound
@@ -21,6 +21,8 @@ from core.memory.tree import Tree, changed_paths
 logger = logging.getLogger(__name__)
 
 _KEPT_SNAPSHOTS = 8
+_FileKey: TypeAlias = tuple[str, str, str, int]
+"""All that a reader's file follows from: path, blob id, audience word and the policy's characters."""
 _PRIVATE = "(a change that not everybody here may see)"
 
 
@@ -30,6 +32,8 @@ class Reader:
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
         self._snapshots: OrderedDict[tuple[str, str], MemorySnapshot] = OrderedDict()
+        self._newest_files: dict[_FileKey, MemoryFile] = {}
+        """Those of the snapshot taken last: the next one makes only what a commit touched. Replaced, never changed."""
         self._warned: set[str] = set()
 
     def snapshot(self, revision: str, audience: Audience) -> MemorySnapshot:
@@ -37,7 +41,7 @@ class Reader:
         key = (revision, audience.key)
         known = self._snapshots.get(key)
         if known is None:
-            known = MemorySnapshot(revision=Revision(revision), files=tuple(self._files(revision, audience)))
+            known = MemorySnapshot(revision=Revision(revision), files=self._files(revision, audience))
             self._snapshots[key] = known
             while len(self._snapshots) > _KEPT_SNAPSHOTS:
                 self._snapshots.popitem(last=False)
@@ -84,15 +88,19 @@ class Reader:
             return _commit(record, paths)
         return _commit(record, visible, message=_PRIVATE) if visible else None
 
-    def _files(self, revision: str, audience: Audience) -> Iterator[MemoryFile]:
+    def _files(self, revision: str, audience: Audience) -> tuple[MemoryFile, ...]:
         tree = self._repository.tree(revision)
         file_chars = policy_of(tree).file_chars
+        known, files = self._newest_files, dict[_FileKey, MemoryFile]()
         for path in sorted(tree.entries):
             if not path.endswith(".md") or place_of(path) is Place.STRAY:
                 continue
             word = tree.audience(path)
             if audience.sees(word):
-                yield self._file(tree, path, word, file_chars)
+                key = (path, tree.entries[path].blob_id, word, file_chars)
+                files[key] = known.get(key) or self._file(tree, path, word, file_chars)
+        self._newest_files = files
+        return tuple(files.values())
 
     def _file(self, tree: Tree, path: str, audience: str, file_chars: int) -> MemoryFile:
         document = tree.document(path)

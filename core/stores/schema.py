@@ -38,7 +38,9 @@ def upgrade(engine: Engine) -> None:
         if revision is not None and revision not in KNOWN:
             raise StoreUnavailable(f"the database is at revision {revision!r}, newer than this release ({HEAD!r})")
         _migrate(connection)
-    logger.info("schema_migrated", extra={"from_revision": revision, "to_revision": HEAD})
+    # A new database is nothing to tell a newcomer about; a change of an old one is.
+    level = logging.DEBUG if revision is None else logging.INFO
+    logger.log(level, "schema_migrated", extra={"from_revision": revision, "to_revision": HEAD})
 
 
 def stored_revision(connection: Connection) -> str | None:

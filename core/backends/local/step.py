@@ -68,7 +68,7 @@ class Step:
         self._clock = clock
         self._log = log
         self._mask = mask
-        self._shown = ""
+        self._shown: list[str] = []
         self.cancel = asyncio.Event()
 
     @property
@@ -111,7 +111,7 @@ class Step:
         attempt = 0
         while True:
             started_at = self._log.last_seq
-            self._shown = ""
+            self._shown.clear()
             try:
                 return _conclude(await self._stream(), self._taken_ids)
             except ModelOverflow as error:
@@ -132,18 +132,19 @@ class Step:
         async for event in self._model.stream(self._request):
             match event:
                 case TextDelta(text=text):
-                    self._shown += text
+                    self._shown.append(text)
                     self._log.add(event)
                 case ReasoningDelta():
                     self._log.add(event)
                 case StepFinished():
                     return event
-            if self._log.is_full:
+            if self._log.is_flooded:
                 await self._log.flush()
         raise ModelUnreachable("the stream ended without a finish")
 
     def _text_so_far(self) -> tuple[AssistantPart, ...]:
-        return (TextPart(text=self._shown),) if self._shown.strip() else ()
+        text = "".join(self._shown)
+        return (TextPart(text=text),) if text.strip() else ()
 
     async def _finish(self, end: StepEnd) -> None:
         message = None

@@ -4,8 +4,6 @@ import asyncio
 import stat
 from contextlib import aclosing
 
-import pytest
-
 from bot.control.client import HostClient
 from channels.feed import StatusSet
 from core.contracts.addresses import OutboundItem, PressBody, TextContent
@@ -47,26 +45,26 @@ async def test_what_is_decided_is_decided_as_the_owner(tmp_path):
         assert host.undone == [("lodger", "3f2a", OWNER.name)]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body", "status", "told"),
-    [
-        ("POST", "/approvals/none", b'{"choice": "deny"}', 404, "no approval 'none'"),
-        ("GET", "/memory/nobody", b"", 404, "no agent 'nobody'"),
-        ("GET", "/memory/lodger/diff/ffff", b"", 404, "no commit 'ffff'"),
-        ("GET", "/conversations/none", b"", 404, "no conversation 'none'"),
-        ("GET", "/conversations/none?after=x", b"", 400, "'x' is no number"),
-        ("POST", "/turns", b'{"text": "x", "agent": "nobody"}', 404, "no agent 'nobody'"),
-        ("POST", "/pairings", b'{"code": "wrong"}', 400, "no pairing 'wrong'"),
-        ("POST", "/chats/main/say", b"{", 400, "the body is no JSON"),
-        ("POST", "/chats/main/say", b"\xff\xfe\x00", 400, "the body is no JSON"),
-        ("POST", "/chats/main/say", b"[1]", 400, "the body is no JSON object"),
-        ("POST", "/chats/main/press", b'{"token": "t"}', 400, "the body has no 'card'"),
-    ],
-)
-async def test_what_cannot_be_done_is_a_status_and_one_text(tmp_path, method, path, body, status, told):
+REFUSED = [
+    ("POST", "/approvals/none", b'{"choice": "deny"}', 404, "no approval 'none'"),
+    ("GET", "/memory/nobody", b"", 404, "no agent 'nobody'"),
+    ("GET", "/memory/lodger/diff/ffff", b"", 404, "no commit 'ffff'"),
+    ("GET", "/conversations/none", b"", 404, "no conversation 'none'"),
+    ("GET", "/conversations/none?after=x", b"", 400, "'x' is no number"),
+    ("POST", "/turns", b'{"text": "x", "agent": "nobody"}', 404, "no agent 'nobody'"),
+    ("POST", "/pairings", b'{"code": "wrong"}', 400, "no pairing 'wrong'"),
+    ("POST", "/chats/main/say", b"{", 400, "the body is no JSON"),
+    ("POST", "/chats/main/say", b"\xff\xfe\x00", 400, "the body is no JSON"),
+    ("POST", "/chats/main/say", b"[1]", 400, "the body is no JSON object"),
+    ("POST", "/chats/main/press", b'{"token": "t"}', 400, "the body has no 'card'"),
+]
+
+
+async def test_what_cannot_be_done_is_a_status_and_one_text(tmp_path):
     async with serving(tmp_path / "s") as control, raw(tmp_path / "s") as http:
-        answer = await http.request(method, path, content=body)
-    assert (answer.status_code, answer.json()["error"]) == (status, told)
+        for method, path, body, status, told in REFUSED:
+            answer = await http.request(method, path, content=body)
+            assert (answer.status_code, answer.json()["error"]) == (status, told), path
     assert control.host.events == control.host.asked == []
 
 

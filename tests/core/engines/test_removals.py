@@ -10,7 +10,7 @@ from core.contracts.clock import FakeClock
 from core.contracts.engine import WorkItem
 from core.contracts.errors import StoreUnavailable
 from core.engines.inmemory import InMemoryWorkItems
-from core.engines.removals import DELAY, LazyRemovals
+from core.engines.removals import BATCH, DELAY, LONGEST_WAIT, LazyRemovals
 
 
 class FaultyWorkItems(InMemoryWorkItems):
@@ -19,9 +19,11 @@ class FaultyWorkItems(InMemoryWorkItems):
     def __init__(self, failures: int = 0) -> None:
         super().__init__()
         self.failures = failures
+        self.tries = 0
         self.batches: list[set[str]] = []
 
     async def remove(self, ids: tuple[str, ...]) -> None:
+        self.tries += 1
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable("locked")
@@ -61,6 +63,45 @@ async def test_what_could_not_be_removed_is_removed_with_the_next_batch():
     await clock.advance(DELAY)
     await settle()
     assert items.batches == [{"a", "b"}]
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_a_store_that_stays_full_is_tried_ever_more_rarely_and_told_in_one_line_each(caplog):
+    clock, items = FakeClock(), FaultyWorkItems(failures=1_000)
+    removals = LazyRemovals(items, clock)
+    task = asyncio.create_task(removals.run())
+    removals.add(["a"])
+    tried_at = []
+    for second in range(1, 93):
+        before = items.tries
+        await settle()
+        await clock.advance(DELAY)
+        await settle()
+        removals.add(f"{second}-{number}" for number in range(BATCH))
+        if items.tries > before:
+            tried_at.append(second)
+    assert tried_at == [1, 2, 4, 8, 16, 32, 62, 92]
+    assert len(caplog.records) == items.tries
+    assert all(record.exc_info is None and record.error == "StoreUnavailable" for record in caplog.records)
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_when_the_store_works_again_removals_are_quick_again():
+    clock, items = FakeClock(), FaultyWorkItems(failures=3)
+    removals = LazyRemovals(items, clock)
+    task = asyncio.create_task(removals.run())
+    removals.add(["a"])
+    await settle()
+    for _ in range(3):
+        await clock.advance(LONGEST_WAIT)
+        await settle()
+    removals.add(["b"])
+    await settle()
+    await clock.advance(DELAY)
+    await settle()
+    assert items.batches == [{"a"}, {"b"}]
     task.cancel()
     await asyncio.wait([task])
 

@@ -106,3 +106,27 @@ async def test_a_directory_with_a_files_name_is_just_a_directory(store, tmp_path
 async def test_a_diff_names_binary_files_without_their_bytes(store, tmp_path):
     revision = place_by_hand(tmp_path, {"nul.md": ODD["nul.md"]})
     assert await store.diff("m", Revision(revision), EVERYONE) == "Binary file nul.md changed\n"
+
+
+async def test_after_a_commit_only_what_it_touched_is_made_again(store):
+    before = {file.path: file for file in (await store.snapshot("m", EVERYONE)).files}
+    change = MemoryChange(kind=ChangeKind.REPLACE, path="human.md", text="---\ndescription: Bob\n---\nLikes tea.\n")
+    await store.commit("m", [change], message="learn", origin=AGENT)
+    after = {file.path: file for file in (await store.snapshot("m", EVERYONE)).files}
+    assert {path for path in after if after[path] is not before[path]} == {"human.md"}
+    assert (after["human.md"].description, after["human.md"].body) == ("Bob", "Likes tea.\n")
+
+
+async def test_an_untouched_file_follows_a_changed_policy(store, tmp_path):
+    before = {file.path: file for file in (await store.snapshot("m", EVERYONE)).files}
+    place_by_hand(tmp_path, {".memory.json": b'{"file_chars": 777}'})
+    after = {file.path: file for file in (await store.snapshot("m", EVERYONE)).files}
+    assert before["persona.md"].limit_chars != 777
+    assert (after["persona.md"].limit_chars, after["persona.md"].body) == (777, before["persona.md"].body)
+
+
+async def test_what_another_audience_saw_is_not_shown_to_everyone(store, tmp_path):
+    place_by_hand(tmp_path, {"diary.md": b"---\ndescription: d\naudience: person:anna\n---\nA secret.\n"})
+    anna = Audience(words=frozenset({"everyone", "person:anna"}))
+    seen = [{file.path for file in (await store.snapshot("m", who)).files} for who in (anna, EVERYONE, anna)]
+    assert ["diary.md" in paths for paths in seen] == [True, False, True]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from core.backends.local.run_log import FLUSH_AFTER, FLUSH_BYTES, RunLog
+from core.backends.local.run_log import FLUSH_AFTER, FLUSH_BYTES, HELD_BYTES, RunLog
 from core.contracts.clock import FakeClock
 from core.contracts.errors import StoreUnavailable
 from core.contracts.events import PromptRecompiled, ReasoningDelta, RunEvent, RunFinished, TextDelta
@@ -120,6 +120,69 @@ def test_much_text_is_to_be_flushed_at_once():
     assert log.is_full
     log.take_pending()
     assert not log.is_full
+
+
+def test_text_that_waits_long_becomes_events_of_bounded_size():
+    log = make_log(EventStore())
+    for _ in range(100):
+        log.add(TextDelta(text="x" * 300))
+    events = log.take_pending()
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert log.last_seq == len(events)
+    assert "".join(event.body.text for event in events) == "x" * 30_000
+    assert {len(event.body.text) for event in events[:-1]} == {2_100}
+
+
+def test_a_log_is_flooded_when_very_much_text_waits():
+    log = make_log(EventStore())
+    log.add(TextDelta(text="x" * (HELD_BYTES - 1)))
+    assert not log.is_flooded
+    log.add(TextDelta(text="x"))
+    assert log.is_flooded
+    log.take_pending()
+    assert not log.is_flooded
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+async def test_much_text_is_flushed_without_waiting_for_its_time(pieces):
+    store = EventStore()
+    log = make_log(store)
+    flusher = asyncio.create_task(log.flush_in_time())
+    async with asyncio.timeout(5):
+        for _ in range(pieces):
+            log.add(TextDelta(text="x" * (FLUSH_BYTES // pieces)))
+            await asyncio.sleep(0)
+        await store.entered.wait()
+    assert [event.body.text for event in store.events] == ["x" * FLUSH_BYTES]
+    flusher.cancel()
+    await asyncio.gather(flusher, return_exceptions=True)
+
+
+async def test_text_that_comes_during_a_flush_is_stored_behind_it():
+    store = EventStore()
+    store.gate = asyncio.Event()
+    log = make_log(store)
+    log.add(TextDelta(text="a"))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(log.flush())
+        await store.entered.wait()
+        log.add(TextDelta(text="b"))
+        group.create_task(log.flush())
+        store.gate.set()
+    assert [(event.seq, event.body.text) for event in store.events] == [(1, "a"), (2, "b")]
+
+
+async def test_nothing_is_handed_over_behind_a_flush_that_failed():
+    """The end of the run would be stored with a gap before it."""
+    store = EventStore()
+    store.broken = True
+    log = make_log(store)
+    log.add(TextDelta(text="a"))
+    with pytest.raises(StoreUnavailable):
+        await log.flush()
+    log.add(TextDelta(text="b"))
+    with pytest.raises(StoreUnavailable):
+        log.take_pending()
 
 
 async def test_a_reader_starts_where_it_wishes_and_ends_with_the_log():

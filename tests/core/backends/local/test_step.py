@@ -263,10 +263,11 @@ async def with_gated_store(world: BackendWorld) -> GatedStore:
     return store
 
 
-async def test_a_cancel_during_a_flush_waits_for_it_and_loses_no_event():
+@pytest.mark.parametrize("length", [3_000, 70_000], ids=["flushed beside the stream", "flushed by the stream"])
+async def test_a_cancel_during_a_flush_waits_for_it_and_loses_no_event(length):
     """A flush that is torn would be stored and never shown, or leave a gap in the sequence."""
     gate = asyncio.Event()
-    async with opened(ScriptedStep(pieces=("x" * 3_000, "y"), gate=gate)) as world:
+    async with opened(ScriptedStep(pieces=("x" * length, "y"), gate=gate)) as world:
         store = await with_gated_store(world)
         store.gate.clear()
         async with world.backend:
@@ -283,7 +284,50 @@ async def test_a_cancel_during_a_flush_waits_for_it_and_loses_no_event():
             assert live[-1].body.stop_reason is StopReason.CANCELLED
             assert await world.events(run.id) == live
             message = await last_message(world)
-            assert (visible_text(message.parts), message.cut) == ("x" * 3_000, True)
+            assert (visible_text(message.parts), message.cut) == ("x" * length, True)
+
+
+class WatchedModel(ScriptedModel):
+    """Counts the events that were taken from it."""
+
+    taken = 0
+
+    async def stream(self, request):
+        async for event in super().stream(request):
+            yield event
+            self.taken += 1
+
+
+async def test_reading_goes_on_while_text_is_being_stored():
+    model = WatchedModel([says("x" * 3_000, *"yz")])
+    async with opened(model=model) as world:
+        store = await with_gated_store(world)
+        store.gate.clear()
+        async with world.backend, asyncio.timeout(BOUND_SECONDS):
+            run = await world.start(say("hi"))
+            await store.entered.wait()
+            while model.taken < 3:
+                await asyncio.sleep(0)
+            assert not store.gate.is_set()
+            store.gate.set()
+            events = await world.events(run.id)
+            assert shown_text(events) == "x" * 3_000 + "yz"
+            assert [event.seq for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_reading_waits_for_a_slow_disk_before_memory_fills():
+    model = WatchedModel([says(*["x" * 3_000] * 40)])
+    async with opened(model=model) as world:
+        store = await with_gated_store(world)
+        store.gate.clear()
+        async with world.backend, asyncio.timeout(BOUND_SECONDS):
+            run = await world.start(say("hi"))
+            await store.entered.wait()
+            for _ in range(1_000):
+                await asyncio.sleep(0)
+            assert 0 < model.taken < 30
+            store.gate.set()
+            assert shown_text(await world.events(run.id)) == "x" * 120_000
 
 
 @pytest.mark.parametrize("operation", ["append_events", "finish_run"])
