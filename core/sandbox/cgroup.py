@@ -53,10 +53,12 @@ class ProcessCap:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what a killed host left behind; a cgroup that is in use refuses."""
+    """Remove what a killed host left behind. Those of a living one stay: it may be about to use them."""
     for left in parent.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            left.rmdir()
+        owner = left.name.removeprefix(_PREFIX).partition("-")[0]
+        if not Path("/proc", owner).exists():
+            with contextlib.suppress(OSError):
+                left.rmdir()
 
 
 def _remove(group: Path) -> None:

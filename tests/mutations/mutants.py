@@ -251,8 +251,10 @@ MUTANTS = (
         name="silence looks like an accident",
         invariant=12,
         file="core/turns/loop.py",
-        old="            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)\n",
-        new="            return TurnResult(outcome=TurnOutcome.EMPTY, text=work.text)\n",
+        old="            await self._services.backend.settle(work.claim, answers)\n"
+        "            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)\n",
+        new="            await self._services.backend.settle(work.claim, answers)\n"
+        "            return TurnResult(outcome=TurnOutcome.EMPTY, text=work.text)\n",
         tests=(f"{ORIGIN}::test_silence_is_a_typed_result_and_says_nothing_anywhere",),
     ),
 )

@@ -111,10 +111,12 @@ class LocalBackend:
     async def start_run(
         self, claim: Claim, run_input: RunInput, *, tools: Sequence[ToolSchema], request_id: str
     ) -> Run:
+        state = await self._store.state(claim.conversation_id)
+        # Looked for behind the state: what makes the conversation busy may be this very request.
         known = await self._store.find_run(claim.conversation_id, request_id)
         if known is not None:
             return known
-        state = await self._claimed_state(claim)
+        _require_claim(claim, state)
         if state.active_run is not None:
             raise ConversationBusy(claim.conversation_id, state.active_run)
         rows = await self._opening_rows(state, run_input)
@@ -185,8 +187,7 @@ class LocalBackend:
     async def _claimed_state(self, claim: Claim) -> ConversationState:
         """Return the state under a valid claim: a lost one is told before anything else is found wrong."""
         state = await self._store.state(claim.conversation_id)
-        if state.conversation.epoch != claim.epoch:
-            raise StaleClaim(claim.conversation_id, claim.epoch)
+        _require_claim(claim, state)
         return state
 
     async def _opening_rows(self, state: ConversationState, run_input: RunInput) -> list[NewMessage]:
@@ -240,6 +241,11 @@ class LocalBackend:
         self._steps.pop(run_id, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("step_crashed", extra={"run_id": run_id}, exc_info=error)
+
+
+def _require_claim(claim: Claim, state: ConversationState) -> None:
+    if state.conversation.epoch != claim.epoch:
+        raise StaleClaim(claim.conversation_id, claim.epoch)
 
 
 def _agent(agent_id: AgentId, spec: AgentSpec, *, memory_id: str, clock: Clock) -> Agent:

@@ -30,6 +30,12 @@ def bubblewrap(real_sandbox: Callable[[str], Sandbox]) -> Iterator[Lab]:
 
 
 @pytest.fixture
+def bubblewrap_as_root(real_sandbox: Callable[[str], Sandbox]) -> Iterator[Lab]:
+    with opened_lab("bubblewrap as root", real_sandbox("bubblewrap as root")) as lab:
+        yield lab
+
+
+@pytest.fixture
 def landlock(real_sandbox: Callable[[str], Sandbox]) -> Iterator[Lab]:
     with opened_lab("landlock", real_sandbox("landlock")) as lab:
         yield lab

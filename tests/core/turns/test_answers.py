@@ -13,6 +13,7 @@ from core.contracts.errors import ApprovalPending
 from core.contracts.messages import ReturnOutcome, TextPart
 from core.contracts.permissions import Action, ApprovalState
 from core.contracts.runs import TurnOutcome, TurnState, UserInput
+from core.contracts.tools import Access
 from core.models.scripted import ScriptedModel, asks, says, tool_call
 from core.permissions.rules import make_rule
 from core.turns.services import Parked
@@ -175,3 +176,19 @@ async def test_a_dry_run_question_asks_even_where_the_rules_allow():
         assert isinstance(await bench.run(await bench.begin()), Parked)
         (approval,) = await bench.open_approvals()
         assert "more than half" in approval.reason
+
+
+async def test_text_that_was_posted_above_a_question_is_not_part_of_the_answer_too():
+    """The question is decided while another call of the step runs, so that the turn goes on without a wait."""
+    tool, gate = RecordingTool(), asyncio.Event()
+    peek = RecordingTool(name="peek", reach=lambda arguments: Access(free=True), gate=gate)
+    model = ScriptedModel([asks(shell("a", "make it"), tool_call("b", "peek"), text="Let me."), says("Made.")])
+    async with workbench(model, tool, peek) as bench:
+        running = asyncio.create_task(bench.run(await bench.begin()))
+        async with asyncio.timeout(10):
+            await peek.started.wait()
+        (approval,) = await bench.open_approvals()
+        assert await bench.decide(approval, approve=True)
+        gate.set()
+        assert (await running).text == "Made."
+    assert tool.calls == ["a"]
