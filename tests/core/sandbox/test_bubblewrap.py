@@ -151,11 +151,10 @@ async def test_the_memory_of_a_process_is_bounded(lab: Lab) -> None:
 
 
 @only_root
-async def test_a_workspace_of_root_runs_as_root_without_power(real_sandbox) -> None:
-    with opened_lab("bubblewrap as root", real_sandbox("bubblewrap as root")) as lab:
-        assert await lab.text("id -u; cat /etc/shadow 2>&1; chmod 600 /usr 2>&1 | cut -c1-6") == (
-            "0\ncat: /etc/shadow: No such file or directory\nchmod:\n"
-        )
+async def test_a_workspace_of_root_runs_as_root_without_power(bubblewrap_as_root: Lab) -> None:
+    assert await bubblewrap_as_root.text("id -u; cat /etc/shadow 2>&1; chmod 600 /usr 2>&1 | cut -c1-6") == (
+        "0\ncat: /etc/shadow: No such file or directory\nchmod:\n"
+    )
 
 
 @only_root
