@@ -89,9 +89,9 @@ async def open_host(settings: Settings, *, clock: Clock, redactor: Redactor, cha
         )
         await ensure_agents(settings, backend, partial(make_workspace, report=sandbox.report))
         local_and_platforms = await stack.enter_async_context(_channels(settings, clock, redactor, platforms=channels))
-        yield _assemble(
+        yield assemble(
             settings,
-            _Parts(
+            Parts(
                 clock=clock,
                 redactor=redactor,
                 engine=engine,
@@ -106,7 +106,7 @@ async def open_host(settings: Settings, *, clock: Clock, redactor: Redactor, cha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Channels:
+class HostChannels:
     """The local channels, and the platforms that are configured."""
 
     web: FeedChannel
@@ -121,7 +121,7 @@ class _Channels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
+class Parts:
     """What is open when the host is assembled."""
 
     clock: Clock
@@ -132,7 +132,7 @@ class _Parts:
     sandbox: Sandbox
     model: ModelRouter
     backend: LocalBackend
-    channels: _Channels
+    channels: HostChannels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,8 @@ class _Desks:
     bus: TurnBus
 
 
-def _assemble(settings: Settings, parts: _Parts) -> Host:
+def assemble(settings: Settings, parts: Parts) -> Host:
+    """Put a host together from open parts; does no I/O."""
     desks = _desks(settings, parts)
     worker = _worker(settings, parts, desks)
     router = _router(settings, parts, desks, worker)
@@ -188,7 +189,7 @@ def _assemble(settings: Settings, parts: _Parts) -> Host:
     )
 
 
-def _desks(settings: Settings, parts: _Parts) -> _Desks:
+def _desks(settings: Settings, parts: Parts) -> _Desks:
     zone = ZoneInfo(settings.host.time_zone)
     access = AccessDesk(parts.stores.people, access_rules(settings))
     return _Desks(
@@ -208,7 +209,7 @@ def _desks(settings: Settings, parts: _Parts) -> _Desks:
     )
 
 
-def _worker(settings: Settings, parts: _Parts, desks: _Desks) -> ConversationWorker:
+def _worker(settings: Settings, parts: Parts, desks: _Desks) -> ConversationWorker:
     return ConversationWorker(
         WorkerPorts(
             backend=parts.backend,
@@ -232,7 +233,7 @@ def _worker(settings: Settings, parts: _Parts, desks: _Desks) -> ConversationWor
     )
 
 
-def _api(parts: _Parts, desks: _Desks, health: Health) -> HostService:
+def _api(parts: Parts, desks: _Desks, health: Health) -> HostService:
     stores = parts.stores
     headless = Headless(
         backend=parts.backend,
@@ -262,7 +263,7 @@ def _api(parts: _Parts, desks: _Desks, health: Health) -> HostService:
     )
 
 
-def _loop(settings: Settings, parts: _Parts, desks: _Desks) -> TurnLoop:
+def _loop(settings: Settings, parts: Parts, desks: _Desks) -> TurnLoop:
     data_dir = settings.host.data_dir
     doubts = MemoryDoubts(parts.memory, parts.stores.ledger)
     return TurnLoop(
@@ -288,7 +289,7 @@ def _loop(settings: Settings, parts: _Parts, desks: _Desks) -> TurnLoop:
     )
 
 
-def _toolset(settings: Settings, parts: _Parts) -> Toolset:
+def _toolset(settings: Settings, parts: Parts) -> Toolset:
     doubts = MemoryDoubts(parts.memory, parts.stores.ledger)
     return default_toolset(
         ToolPorts(
@@ -304,7 +305,7 @@ def _toolset(settings: Settings, parts: _Parts) -> Toolset:
     )
 
 
-def _router(settings: Settings, parts: _Parts, desks: _Desks, worker: ConversationWorker) -> Router:
+def _router(settings: Settings, parts: Parts, desks: _Desks, worker: ConversationWorker) -> Router:
     stores = parts.stores
     commands = CommandDesk(
         CommandPorts(
@@ -363,7 +364,7 @@ async def _models(settings: Settings, redactor: Redactor) -> AsyncIterator[Model
 @asynccontextmanager
 async def _channels(
     settings: Settings, clock: Clock, redactor: Redactor, *, platforms: bool
-) -> AsyncIterator[_Channels]:
+) -> AsyncIterator[HostChannels]:
     """Give the local channels and, where wanted, the configured platforms; close them afterwards."""
     async with AsyncExitStack() as stack:
         configured: list[Channel] = []
@@ -376,7 +377,7 @@ async def _channels(
                 token=telegram.token.reveal(), api_base=telegram.api_base, clock=clock, mask=redactor.mask
             )
             configured.append(await stack.enter_async_context(channel))
-        yield _Channels(
+        yield HostChannels(
             web=FeedChannel("web", clock),
             terminal=FeedChannel("terminal", clock),
             headless=FeedChannel(HEADLESS, clock),

@@ -44,12 +44,14 @@ class Deliverer:
         clock: Clock,
         card_failed: CardFailed,
         mask: Callable[[str], str],
+        let_end: timedelta = LET_END,
     ) -> None:
         self._store = store
         self._channels = channels
         self._clock = clock
         self._card_failed = card_failed
         self._mask = mask
+        self._let_end = let_end
         self._unknown: Counter[str] = Counter()
         self._unrecorded: dict[str, tuple[str, OutboundContent]] = {}
         self._active = 0
@@ -65,7 +67,7 @@ class Deliverer:
         try:
             # Read again for each: a row that was split has others behind it now.
             while rows := await self._store.outgoing(key):
-                if not await _to_its_end(self._deliver(rows[0])):
+                if not await _to_its_end(self._deliver(rows[0]), self._let_end):
                     return None
         finally:
             self._active -= 1
@@ -172,16 +174,18 @@ class Deliverer:
             await self._card_failed(row.item, error)
 
 
-async def _to_its_end(job: Coroutine[None, None, bool]) -> bool:
+async def _to_its_end(job: Coroutine[None, None, bool], patience: timedelta) -> bool:
     """Await a delivery; when the host stops meanwhile, let it end before that is passed on."""
     task = asyncio.create_task(job, name="delivery")
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        _, late = await asyncio.wait({task}, timeout=LET_END.total_seconds())
-        for each in late:
-            each.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        try:
+            await asyncio.wait({task}, timeout=patience.total_seconds())
+        finally:
+            # Also when told to stop a second time: no delivery goes on without an owner.
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
         raise
 
 

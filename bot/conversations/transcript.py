@@ -18,18 +18,23 @@ from core.contracts.messages import (
 )
 
 
-async def answer_texts(backend: Backend, conversation_id: ConversationId) -> list[str]:
-    """Return what the agent said since a person last spoke, one text a step."""
-    texts: list[str] = []
+async def answers(backend: Backend, conversation_id: ConversationId) -> list[Message]:
+    """Return the agent's messages since a person last spoke, one a step."""
+    found: list[Message] = []
     after = 0
     while page := await backend.list_messages(conversation_id, after_seq=after):
         after = page[-1].seq
         for message in page:
             if message.role is Role.USER and visible_text(message.parts):
-                texts.clear()
+                found.clear()
             elif message.role is Role.ASSISTANT:
-                texts.append(visible_text(message.parts))
-    return texts
+                found.append(message)
+    return found
+
+
+async def answer_texts(backend: Backend, conversation_id: ConversationId) -> list[str]:
+    """Return what the agent said since a person last spoke, one text a step."""
+    return [visible_text(message.parts) for message in await answers(backend, conversation_id)]
 
 
 def masked_message(message: Message, mask: Callable[[str], str]) -> Message:

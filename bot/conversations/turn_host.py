@@ -66,10 +66,12 @@ class ChatTurnHost:
     async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
         if turn.origin is None:
             return None
+        # Named by the call, which a crash leaves as it is: what was posted already is not posted again.
+        mark = approvals[0].call_id
         if said:
-            await self._post_so_far(turn, turn.origin, said, approvals[0].id)
+            await self._post_so_far(turn, turn.origin, said, mark)
         card = OutboundItem(
-            id=f"{turn.id}/ask/{approvals[0].id}",
+            id=f"{turn.id}/ask/{mark}",
             address=turn.origin,
             content=approval_card(approvals, self._zone),
         )

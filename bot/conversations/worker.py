@@ -16,7 +16,7 @@ from bot.conversations.observer import ReplyObserver, TurnBus
 from bot.conversations.opening import Openings
 from bot.conversations.outbox import ELSEWHERE, notice, text_items
 from bot.conversations.presses import DecisionDesk
-from bot.conversations.transcript import answer_texts
+from bot.conversations.transcript import answers
 from channels.contract import Channel
 from core.contracts.addresses import OutboundItem, TextContent
 from core.contracts.agents import Conversation
@@ -28,7 +28,7 @@ from core.contracts.errors import StaleClaim
 from core.contracts.ids import ConversationId, TurnId, new_id
 from core.contracts.ledger import TurnEnd, TurnLedger
 from core.contracts.memory import MemoryStore
-from core.contracts.messages import ToolCall, ToolReturn
+from core.contracts.messages import ToolCall, ToolReturn, tool_calls, visible_text
 from core.contracts.permissions import Approval, ApprovalState
 from core.contracts.runs import Claim, Turn, TurnOutcome, TurnState, UserInput
 from core.contracts.tools import Toolset
@@ -321,11 +321,15 @@ class ConversationWorker:
         """Return what steps of an earlier worker said and nobody has posted: a crash must not lose it."""
         if turn.outbox_id is None:
             return []
+        # A step behind the counted ones is taken up by the loop, which tells its text itself.
+        said = (await answers(self._ports.backend, turn.conversation_id))[: turn.steps]
         row = await self._ports.delivery.outbox_row(turn.outbox_id)
         if row.state is not OutboxState.LIVE:
-            return []
-        # A step behind the counted ones is taken up by the loop, which tells its text itself.
-        return (await answer_texts(self._ports.backend, turn.conversation_id))[: turn.steps]
+            # All text up to the latest question was posted above it.
+            asked = {approval.call_id for approval in await self._ports.ledger.approvals_of(turn.id)}
+            asking = [n for n, step in enumerate(said, start=1) if asked & {c.id for c in tool_calls(step.parts)}]
+            said = said[max(asking, default=len(said)) :]
+        return [visible_text(message.parts) for message in said]
 
     async def _visible(self, turn: Turn, external_id: str) -> None:
         if turn.outbox_id is not None:

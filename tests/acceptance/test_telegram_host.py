@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
 
@@ -201,3 +202,30 @@ async def test_sigterm_ends_the_host_cleanly(tmp_path, telegram):
         await said(telegram, "scripted demo model")
         assert await host.stop() == 0
         assert "Traceback" not in host.output
+
+
+async def told_to_stop(host) -> None:
+    """Send SIGTERM, and return when the host has ended or has had the time for it."""
+    host.process.send_signal(signal.SIGTERM)
+    for _ in range(150):  # far less than it waits for a message that is being sent
+        await asyncio.sleep(0.01)
+        if "Lodger has stopped." in host.lines:
+            return
+
+
+async def test_an_answer_that_is_being_sent_at_sigterm_is_seen_once_also_after_the_next_start(tmp_path, telegram):
+    """Cut off before the platform answers, the send would be made again."""
+    async with OpenAIServer([Answer(text="the answer"), Answer(text="the next answer")]) as model:
+        place = place_for(tmp_path, telegram, model=openai_model(model.base_url))
+        async with running_host(place) as host:
+            gate = telegram.gate_answer("sendMessage")
+            telegram.user_says(OWNER, "hi")
+            await asyncio.wait_for(gate.entered.wait(), WAIT)
+            await told_to_stop(host)
+            gate.opened.set()
+            assert await host.process.wait() == 0
+            assert "Traceback" not in host.output
+        async with running_host(place):
+            telegram.user_says(OWNER, "and now?")
+            await said(telegram, "the next answer")
+        assert texts(telegram.visible(OWNER)) == ["the answer", "the next answer"]

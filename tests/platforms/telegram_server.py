@@ -7,7 +7,7 @@
 
 It enforces what the platform enforces: confirmation of updates by offset and redelivery of the
 unconfirmed, one poller at a time, sizes, pace, expiry of presses. Tests make it misbehave with
-`fail_next`, `gate_next`, `flood`, `block`, `updates.webhook_url`, `revoked`, and read `calls`,
+`fail_next`, `gate_next`, `gate_answer`, `flood`, `block`, `updates.webhook_url`, `revoked`, and read `calls`,
 `visible` and `answers`. Nothing here sleeps; time is the injected clock's.
 """
 
@@ -65,10 +65,18 @@ class Fault:
 
 @dataclass
 class Gate:
-    """Holds one call after it arrived, before it is carried out."""
+    """Holds one call after it arrived, before it is carried out or before that is answered."""
 
     entered: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+async def _pass_one(gates: deque[Gate]) -> None:
+    """Wait at the first gate, if there is any."""
+    if gates:
+        gate = gates.popleft()
+        gate.entered.set()
+        await gate.opened.wait()
 
 
 class TelegramServer:
@@ -95,6 +103,7 @@ class TelegramServer:
         self._queries: dict[str, Query] = {}
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
         self._gates: dict[str, deque[Gate]] = defaultdict(deque)
+        self._answer_gates: dict[str, deque[Gate]] = defaultdict(deque)
         self._waiters: list[asyncio.Future[None]] = []
         self._runner: web.AppRunner | None = None
         self._port = 0
@@ -120,7 +129,7 @@ class TelegramServer:
 
     async def stop(self) -> None:
         """Refuse connections, as in an outage."""
-        for gates in self._gates.values():
+        for gates in (*self._gates.values(), *self._answer_gates.values()):
             for gate in gates:
                 gate.opened.set()
         self.updates.end_poll("closed")
@@ -222,6 +231,12 @@ class TelegramServer:
         self._gates[method].append(gate)
         return gate
 
+    def gate_answer(self, method: str) -> Gate:
+        """Carry out the next call of `method` and hold its answer until the gate is opened."""
+        gate = Gate()
+        self._answer_gates[method].append(gate)
+        return gate
+
     def flood(self, chat_id: int, seconds: float) -> None:
         """Answer 429 to every message and edit of the chat for that long."""
         self.open_chat(chat_id).flooded_until = self.clock.monotonic() + seconds
@@ -267,13 +282,11 @@ class TelegramServer:
         call = Call(method=method, params=await _params(request), at=self.clock.monotonic())
         self.calls.append(call)
         self._wake()
-        gates = self._gates[method]
-        if gates:
-            gate = gates.popleft()
-            gate.entered.set()
-            await gate.opened.wait()
+        await _pass_one(self._gates[method])
         fault = self._take_fault(call)
-        body, call.status = await self._outcome(request.match_info["token"], call, fault)
+        body, status = await self._outcome(request.match_info["token"], call, fault)
+        await _pass_one(self._answer_gates[method])
+        call.status = status
         if fault is not None and fault.drop:
             call.status = 0
             assert request.transport is not None

@@ -176,7 +176,7 @@ async def chat_host(
     router = ModelRouter(direct=model, litellm=model, scripted={"test": model})
     async with LocalBackend(store=stores.transcripts, memory=memory, model=router, clock=clock, mask=str) as backend:
         await ensure_agents(settings, backend, lambda workspace: workspace.mkdir(exist_ok=True))
-        parts = wiring._Parts(
+        parts = wiring.Parts(
             clock=clock,
             redactor=redactor,
             engine=bells,
@@ -185,14 +185,14 @@ async def chat_host(
             sandbox=FakeSandbox(clock=clock),
             model=router,
             backend=backend,
-            channels=wiring._Channels(
+            channels=wiring.HostChannels(
                 web=channel,
                 terminal=FakeChannel("terminal", clock=clock),
                 headless=FakeChannel("headless", clock=clock),
                 platforms=(),
             ),
         )
-        host = wiring._assemble(settings, parts)
+        host = wiring.assemble(settings, parts)
         doubts = MemoryDoubts(memory, stores.ledger)
         standing = (MemoryReadTool(memory, redactor), MemoryWriteTool(memory, doubts.was_approved), StaySilent())
         toolset = StaticToolset("default", (*tools, *standing))

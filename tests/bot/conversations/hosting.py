@@ -265,7 +265,7 @@ async def hosting(
         sandbox = FakeSandbox(outcomes or {}, clock=clock)
         parts = _parts(stores, memory, sandbox, model, backend, channel, redactor, clock)
         yield Hosted(
-            app=wiring._assemble(settings, parts),
+            app=wiring.assemble(settings, parts),
             stores=stores,
             memory=memory,
             backend=backend,
@@ -277,10 +277,10 @@ async def hosting(
         )
 
 
-def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> wiring._Parts:
+def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> wiring.Parts:
     """Return what the wiring assembles a host from; doorbells are rung by the test, so there is no engine."""
     local = {name: FeedChannel(name, clock) for name in ("web", "terminal", "headless")}
-    return wiring._Parts(
+    return wiring.Parts(
         clock=clock,
         redactor=redactor,
         engine=None,
@@ -289,5 +289,5 @@ def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) ->
         sandbox=sandbox,
         model=ModelRouter(direct=model, litellm=model, scripted={"test": model}),
         backend=backend,
-        channels=wiring._Channels(**local, platforms=(channel,)),
+        channels=wiring.HostChannels(**local, platforms=(channel,)),
     )

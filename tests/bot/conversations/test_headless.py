@@ -9,6 +9,7 @@ import pytest
 
 from bot.conversations.headless import event_json
 from bot.host_api import HeadlessRequest
+from core.backends.local.run_log import FLUSH_AFTER
 from core.contracts.addresses import MessageBody
 from core.contracts.agents import PermissionMode
 from core.contracts.errors import ModelRejected, NotFound
@@ -17,7 +18,7 @@ from core.contracts.models import FinishReason
 from core.models.scripted import ScriptedStep, asks, says, tool_call
 from core.sandbox.fake import FakeOutcome
 from core.turns.observer import ApprovalsOpened
-from tests.bot.conversations.hosting import BOUND_SECONDS, Hosted, hosting
+from tests.bot.conversations.hosting import BOUND_SECONDS, SECRET, Hosted, hosting
 
 MADE = {"make x": FakeOutcome(output=b"made")}
 ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'), text="Let me.")
@@ -142,3 +143,60 @@ async def test_the_turn_of_somebody_else_in_the_same_conversation_is_not_ours(op
 
 def test_what_says_nothing_outside_is_left_out():
     assert event_json(ApprovalsOpened(approvals=())) is None
+
+
+async def set_after(host: Hosted, gate: asyncio.Event) -> None:
+    """Let a second pass once the model was asked, so that what it said first is told alone."""
+    await host.until(lambda: host.model.requests)
+    began = host.clock.monotonic()
+    while host.clock.monotonic() < began + 1:
+        await asyncio.sleep(0.001)
+        await host.clock.advance(FLUSH_AFTER)
+    gate.set()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        ((f"it is {SECRET[:7]}", f"{SECRET[7:]}, keep it"), "it is [secret password], keep it"),
+        ((f"it is {SECRET}", f" and {SECRET}"), "it is [secret password] and [secret password]"),
+        ((f"it is {SECRET[:7]}", " and no more"), f"it is {SECRET[:7]} and no more"),
+        (("it is ", SECRET[:7]), f"it is {SECRET[:7]}"),
+    ],
+    ids=["cut in two", "whole in each", "only its beginning", "its beginning at the end"],
+)
+async def test_no_secret_is_told_in_the_pieces_of_an_answer_and_nothing_else_is_lost(opened, pieces, whole):
+    """Invariant 10: each piece alone looks harmless."""
+    gate = asyncio.Event()
+    async with opened(ScriptedStep(pieces=pieces, gate=gate)) as host, asyncio.TaskGroup() as group:
+        group.create_task(set_after(host, gate))
+        told = await run(host)
+    deltas = [line["text"] for line in told if line["type"] == "text_delta"]
+    assert len(deltas) == 2
+    assert "".join(deltas) == whole
+    assert SECRET not in json.dumps(told)
+    numbers = [line["seq"] for line in told if "seq" in line]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+async def test_no_secret_is_told_in_calls_results_or_the_result(opened):
+    leaking = asks(tool_call("a", "shell", json.dumps({"command": f"make {SECRET}"})), text=f"With {SECRET}.")
+    async with opened(leaking, says(f"Made with {SECRET}."), mode=PermissionMode.UNRESTRICTED) as host:
+        told = await run(host)
+    assert SECRET not in json.dumps(told)
+    assert {"call_requested", "call_finished", "message", "result"} <= {line["type"] for line in told}
+    requested = next(line for line in told if line["type"] == "call_requested")
+    assert json.loads(requested["call"]["arguments"]) == {"command": "make [secret password]"}
+    assert told[-1]["text"] == "With [secret password].\n\nMade with [secret password]."
+    assert host.commands == [f"make {SECRET}"]
+
+
+async def test_the_numbers_of_every_run_have_no_gap_where_text_is_held_back(opened):
+    async with opened(ASKING, says("Made."), mode=PermissionMode.UNRESTRICTED) as host:
+        told = await run(host)
+    runs: dict[str, list[int]] = {}
+    for line in told:
+        if "seq" in line:
+            runs.setdefault(line["run_id"], []).append(line["seq"])
+    assert len(runs) == 2
+    assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in runs.values())

@@ -399,3 +399,123 @@ def test_splitting_ends_whatever_the_limit(text, limit):
     items = text_items(notice("t/1", ONE, ""), text, replace(FAKE_CAPABILITIES, text_unit=TextUnit.UTF16), limit=limit)
     assert len({item.id for item in items}) == len(items)
     assert bool(items) == bool(text)
+
+
+async def test_a_message_for_a_channel_that_is_back_is_sent_once_when_it_is_rung_again(post):
+    """A host without the channel leaves the row alone; `lodger run` beside a stopped host is one."""
+    await post.store.post([notice("t/1", ONE, "one")])
+    without = Deliverer(store=post.store, channels={}, clock=post.clock, card_failed=None, mask=str)
+    assert await without.deliver_chat(chat_key(ONE)) == ELSEWHERE
+    row = await post.store.outbox_row("t/1")
+    assert (row.state, row.item.attempts, row.error) == (OutboxState.PENDING, 0, "")
+    await post.deliverer.deliver_chat(chat_key(ONE))
+    assert post.texts() == ["one"]
+
+
+async def test_a_send_that_never_ends_does_not_hold_the_host(post):
+    channel = HeldChannel(post.clock)
+    deliverer = Deliverer(
+        store=post.store,
+        channels={"fake": channel},
+        clock=post.clock,
+        card_failed=None,
+        mask=str,
+        let_end=timedelta(milliseconds=5),
+    )
+    await post.store.post([notice("t/1", ONE, "one")])
+    async with asyncio.timeout(10):
+        delivering = asyncio.create_task(deliverer.deliver_chat(chat_key(ONE)))
+        await channel.entered.wait()
+        delivering.cancel()
+        await asyncio.wait({delivering})
+    assert delivering.cancelled()
+    assert await post.state("t/1") is not OutboxState.SENT
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "delivery"] == []
+
+
+async def test_a_second_order_to_stop_ends_a_delivery_at_once(post):
+    channel = HeldChannel(post.clock)
+    deliverer = Deliverer(store=post.store, channels={"fake": channel}, clock=post.clock, card_failed=None, mask=str)
+    await post.store.post([notice("t/1", ONE, "one")])
+    async with asyncio.timeout(5):
+        delivering = asyncio.create_task(deliverer.deliver_chat(chat_key(ONE)))
+        await channel.entered.wait()
+        for _ in range(2):
+            delivering.cancel()
+            await asyncio.sleep(0)
+        await asyncio.wait({delivering})
+    assert delivering.cancelled()
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "delivery"] == []
+
+
+async def test_a_delivery_is_recorded_once_however_long_the_disk_is_full(post):
+    store = Forgetful(post.store)
+    store.failures = 5
+    deliverer = Deliverer(store=store, channels={"fake": post.channel}, clock=post.clock, card_failed=None, mask=str)
+    await post.store.post([notice("t/1", ONE, "one"), notice("t/2", ONE, "two")])
+    for _ in range(5):
+        with pytest.raises(StoreUnavailable):
+            await deliverer.deliver_chat(chat_key(ONE))
+    await deliverer.deliver_chat(chat_key(ONE))
+    assert post.texts() == ["one", "two"]
+    assert len(post.channel.deliveries) == 2
+
+
+async def test_text_that_was_amended_while_its_delivery_was_not_recorded_is_shown(post):
+    """What is on record as delivered is what was delivered, not what stands in the row meanwhile."""
+    store = Forgetful(post.store)
+    deliverer = Deliverer(store=store, channels={"fake": post.channel}, clock=post.clock, card_failed=None, mask=str)
+    await post.store.post([notice("t/1", ONE, "draft")])
+    with pytest.raises(StoreUnavailable):
+        await deliverer.deliver_chat(chat_key(ONE))
+    await post.store.amend("t/1", TextContent(markdown="final"))
+    await deliverer.deliver_chat(chat_key(ONE))
+    assert post.texts() == ["final"]
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+async def test_a_platform_that_was_away_uses_up_no_try_of_an_unknown_send(post, lookup):
+    """It was down, so nothing can have been sent; only a lost answer counts."""
+    post.channel._capabilities = replace(post.channel.capabilities, lookup=lookup)
+    post.channel.fail_next(*[ChannelDown("gone")] * MAX_UNKNOWN, SendUnknown("timeout"))
+    await post.send("one")
+    for _ in range(MAX_UNKNOWN + 1):
+        await post.later(timedelta(minutes=5))
+    assert post.texts() == ["one"]
+    assert await post.state("t/1") is OutboxState.SENT
+
+
+class Blind(FakeChannel):
+    """A platform on which nobody can look for a message, and whose answers are all lost."""
+
+    async def find(self, item):
+        return None
+
+    async def deliver(self, item):
+        self.lose_next_answer()
+        return await super().deliver(item)
+
+
+@pytest.mark.parametrize("lookup", [False, True])
+async def test_a_send_whose_answers_are_all_lost_is_visible_twice_at_most(post, lookup):
+    channel = Blind("fake", capabilities=replace(FAKE_CAPABILITIES, lookup=lookup), clock=post.clock)
+    deliverer = Deliverer(store=post.store, channels={"fake": channel}, clock=post.clock, card_failed=None, mask=str)
+    await post.store.post([notice("t/1", ONE, "one")])
+    for _ in range(6):
+        await deliverer.deliver_chat(chat_key(ONE))
+        await post.clock.advance(timedelta(minutes=5))
+    assert len(channel.messages) == 2
+    assert await post.state("t/1") is OutboxState.UNKNOWN
+
+
+async def test_giving_up_fails_one_row_and_denies_what_a_card_asks(post):
+    await post.store.post([OutboundItem(id="card", address=ONE, content=ASKING), notice("t/2", ONE, "two")])
+    await post.deliverer.give_up(chat_key(ONE), "a bug")
+    assert post.failed_cards == ["card: a bug"]
+    assert [await post.state(item_id) for item_id in ("card", "t/2")] == [OutboxState.FAILED, OutboxState.PENDING]
+
+
+async def test_giving_up_a_chat_without_messages_changes_nothing(post):
+    await post.send("one")
+    await post.deliverer.give_up(chat_key(ONE), "late")
+    assert await post.state("t/1") is OutboxState.SENT

@@ -403,3 +403,63 @@ async def test_in_unrestricted_mode_nobody_is_asked(opened):
         await host.says("do it")
         assert host.texts() == ["Made."]
         assert host.commands == ["make x"]
+
+
+async def test_giving_up_before_a_turn_began_is_a_visible_error_for_one_message(opened):
+    """It could never begin: the message is answered by the error, and the one behind it by the model."""
+    async with opened(says("Yes.")) as host:
+        await host.arrives(MessageBody(text="first"))
+        await host.settle(INBOX_QUEUE)
+        await host.arrives(MessageBody(text="second"))
+        conversation_id = await host.conversation_id()
+        await host.app.worker.give_up(conversation_id, "KeyError: internal")
+        assert (await host.latest_turn()).error == "KeyError: internal"
+        assert len(await host.stores.delivery.queued(conversation_id)) == 1
+        await host.settle()
+        assert host.texts() == [OUTCOMES[TurnOutcome.ERROR].notice, "Yes."]
+        states = {row.state for row in await host.stores.delivery.inbox_of(HERE.key)}
+        assert states == {InboxState.DONE}
+
+
+async def test_a_conversation_that_is_given_up_can_be_stopped_and_used_again(opened):
+    """Nothing of the turn that was given up stays in the way of the next one."""
+    async with opened(ScriptedStep(pieces=("Once", " upon"), gate=asyncio.Event()), says("Yes.")) as host:
+        await host.arrives(MessageBody(text="first"))
+        await host.settle(INBOX_QUEUE)
+        conversation_id = await host.conversation_id()
+        await host.app.worker.give_up(conversation_id, "bug")
+        await host.arrives(MessageBody(text="second"))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(host.settle(CONVERSATION_QUEUE))
+            await host.until(lambda: host.model.requests)
+            await host.arrives(MessageBody(text="/cancel"))
+            await host.ring(INBOX_QUEUE, HERE.key)
+        await host.settle()
+        assert (await host.latest_turn()).outcome is TurnOutcome.CANCELLED
+
+
+async def test_a_doorbell_while_the_host_stops_stays_stored(opened):
+    """Used up, its message would wait for the next one."""
+    async with opened(says("Hello")) as host:
+        await host.arrives(MessageBody(text="hi"))
+        await host.settle(INBOX_QUEUE)
+        assert await host.app.worker.drain(timedelta(seconds=5))
+        assert isinstance(await host.ring(CONVERSATION_QUEUE, await host.conversation_id()), Again)
+        assert host.model.requests == []
+
+
+async def test_a_worker_that_leaves_a_message_behind_because_the_host_stops_wants_to_be_rung_again(opened):
+    gate = asyncio.Event()
+    async with opened(ScriptedStep(pieces=("one", "!"), gate=gate)) as host:
+        await host.arrives(MessageBody(text="first"))
+        await host.settle(INBOX_QUEUE)
+        await host.arrives(MessageBody(text="second"))
+        worker = host.app.worker
+        async with asyncio.TaskGroup() as group:
+            advancing = group.create_task(worker.advance(await host.conversation_id()))
+            await host.until(lambda: host.model.requests)
+            draining = group.create_task(worker.drain(timedelta(seconds=5)))
+            await asyncio.sleep(0)
+            gate.set()
+        assert draining.result()
+        assert isinstance(advancing.result(), Again)
