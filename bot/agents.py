@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from bot.config.model import AgentSection, Settings
@@ -12,6 +13,7 @@ from bot.conversations.worker import HEADLESS
 from bot.folders import usable
 from core.contracts.agents import AgentSpec, ModelSettings
 from core.contracts.backend import Backend
+from core.contracts.errors import MemoryRefused
 
 
 async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Callable[[Path], None]) -> None:
@@ -19,6 +21,7 @@ async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Ca
 
     Raises:
         UnusableFolder: A workspace cannot be created.
+        MemoryRefused: The initial files of a new agent break the rules.
     """
     for name, configured in settings.agents.items():
         with usable(f"[agents.{name}] workspace", configured.workspace):
@@ -28,21 +31,32 @@ async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Ca
             model=agent_model(settings, configured),
             permission_mode=configured.permission_mode,
             workspace=str(configured.workspace),
-            memory_files=await asyncio.to_thread(_initial_memory, configured),
         )
         known = await backend.find_agent(name)
-        if known is None:
-            await backend.create_agent(spec)
-        else:
+        if known is not None:
             await backend.update_agent(known.id, spec)
+        else:
+            files = await asyncio.to_thread(_initial_memory, configured.memory) if configured.memory else ()
+            await backend.create_agent(replace(spec, memory_files=files))
 
 
-def _initial_memory(configured: AgentSection) -> tuple[tuple[str, str], ...]:
-    """Return the files an agent is born with; none: the default ones."""
-    if configured.memory is None:
-        return ()
-    found = sorted(path for path in configured.memory.rglob("*") if path.is_file())
-    return tuple((path.relative_to(configured.memory).as_posix(), path.read_text(encoding="utf-8")) for path in found)
+def _initial_memory(folder: Path) -> tuple[tuple[str, str], ...]:
+    """Return the files an agent is born with.
+
+    Raises:
+        MemoryRefused: The folder holds no file, or one that is not text.
+    """
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not found:
+        raise MemoryRefused(path=str(folder), rule="there is no file in it", fix="Name a folder of memory files.")
+    return tuple((path.relative_to(folder).as_posix(), _text(path)) for path in found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise MemoryRefused(path=str(path), rule="it is not UTF-8 text", fix="Convert it or take it out.") from error
 
 
 def agent_model(settings: Settings, agent: AgentSection) -> ModelSettings:
