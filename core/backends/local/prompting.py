@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from core.contracts.store import ConversationState
 from core.contracts.tools import ToolSchema
 from core.prompts.compile import compile_prompt, stamp
 from core.prompts.updates import memory_update_reminder
+from core.tools.schema import schemas_json
 
 _CHARS_PER_TOKEN = 4
 _MEMORY_SHARE = 0.2
@@ -34,20 +34,11 @@ class PreparedPrompt:
     update: ReminderPart | None
 
 
-def canonical_tools(tools: Sequence[ToolSchema]) -> str:
-    """Return the schemas as one canonical JSON text, in their given order."""
-    return json.dumps(
-        [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools],
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
-
-
 async def prepare_prompt(
     state: ConversationState, *, tools: Sequence[ToolSchema], facts: ModelFacts, memory: MemoryStore
 ) -> PreparedPrompt:
     """Return the conversation's prompt, byte for byte as before unless there is a recorded reason."""
-    tools_json = canonical_tools(tools)
+    tools_json = schemas_json(tools)
     expected = stamp(
         agent_name=state.agent.name,
         model=state.agent.model.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from core.backends.local.prompting import canonical_tools, prepare_prompt
+from core.backends.local.prompting import prepare_prompt
 from core.contracts.agents import Audience
 from core.contracts.clock import FakeClock
 from core.contracts.memory import ChangeKind, CommitOrigin, MemoryChange
@@ -12,6 +12,7 @@ from core.contracts.store import ConversationState
 from core.contracts.tools import ToolSchema
 from core.memory.fake import FakeMemoryStore
 from core.models.profiles import model_facts
+from core.tools.schema import schemas_json
 from tests.core.stores.samples import agent, conversation
 
 SHELL = ToolSchema(
@@ -45,10 +46,10 @@ async def commit(memory, path: str, *, author: str = "Bob", conversation_id: str
 
 
 def test_tools_are_canonical_json_in_their_given_order():
-    text = canonical_tools([SHELL, READ])
+    text = schemas_json([SHELL, READ])
     assert [tool["name"] for tool in json.loads(text)] == ["shell", "read"]
-    assert text == canonical_tools([SHELL, READ])
-    assert text != canonical_tools([READ, SHELL])
+    assert text == schemas_json([SHELL, READ])
+    assert text != schemas_json([READ, SHELL])
     assert "Führe" in text
     assert '"z":1,"a":2' in text
 
