@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
-from core.contracts.addresses import Address, InboundEvent, OutboundItem, PressBody
+from core.contracts.addresses import Address, Attachment, InboundEvent, OutboundItem, PressBody
 
 
 class TextUnit(StrEnum):
@@ -26,7 +27,8 @@ class Capabilities:
     `text_limit` counts `text_unit`s of one message. `edits` false: no previews, no card updates.
     `edit_interval` is the shortest time between two edits in one chat. `code_limit` bounds the
     verbatim block of a card; longer code is cut there with a visible mark. `lookup` says whether
-    `find` can tell if a send of unknown outcome took effect.
+    `find` can tell if a send of unknown outcome took effect. `files`, `reactions` and `removals`
+    say which contents `deliver` takes beside text and cards.
     """
 
     text_limit: int
@@ -36,6 +38,9 @@ class Capabilities:
     edit_interval: timedelta
     code_limit: int
     lookup: bool = False
+    files: bool = False
+    reactions: bool = False
+    removals: bool = False
 
 
 class Sink(Protocol):
@@ -80,6 +85,64 @@ class Probe:
     detail: str
 
 
+class MenuScope(StrEnum):
+    """Where a platform offers a menu of commands."""
+
+    DIRECT = "direct"
+    GROUP = "group"
+    OWNERS = "owners"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandMenu:
+    """The commands that a platform offers in one kind of place, as (name, help) without a slash.
+
+    `identities` are the people that `OWNERS` means.
+    """
+
+    scope: MenuScope
+    commands: tuple[tuple[str, str], ...]
+    identities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was tried for real. `detail` says what was seen, `fix` what to do; no token."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+class Diagnosable(Protocol):
+    """A channel that can prove itself end to end."""
+
+    async def diagnose(self) -> tuple[Finding, ...]:
+        """Try everything the channel needs; takes a few seconds, changes nothing, never raises."""
+        ...
+
+
+Asgi: TypeAlias = Callable[
+    [
+        MutableMapping[str, Any],
+        Callable[[], Awaitable[MutableMapping[str, Any]]],
+        Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ],
+    Awaitable[None],
+]
+"""An ASGI application."""
+
+
+class Webhook(Protocol):
+    """A channel that its platform calls."""
+
+    @property
+    def webhook(self) -> Asgi | None:
+        """Return what answers the platform's calls while `run` runs; None: the channel fetches itself."""
+        ...
+
+
 class Channel(Protocol):
     """One connection to one platform account."""
 
@@ -118,13 +181,32 @@ class Channel(Protocol):
         "Not modified" counts as delivered. An edit of a message that is gone is a new send.
 
         Raises:
-            TextTooLong, SendRejected, SendLimited, SendUnknown, ChannelDown: see
+            TextTooLong, SendRejected, SendLimited, SendUnknown, ChatMoved, ChannelDown: see
                 `core.contracts.errors`. Only `SendUnknown` leaves the outcome open.
         """
         ...
 
     async def find(self, item: OutboundItem) -> str | None:
         """Look for an item whose outcome is unknown; None where it is not there or cannot be known."""
+        ...
+
+    async def download(self, attachment: Attachment, into: Path, *, limit_bytes: int) -> int:
+        """Write a file that came with a message to `into`, which is new, and return its size.
+
+        It is streamed; what fails leaves no file. No token is sent to another host than the platform's.
+
+        Raises:
+            DownloadRefused: It cannot be had: larger than `limit_bytes`, gone, not what it says it is.
+            DownloadFailed: It could not be had now.
+        """
+        ...
+
+    async def leave(self, address: Address) -> None:
+        """Leave the group of that address; being out of it already is no failure.
+
+        Raises:
+            ChannelError: It could not be left.
+        """
         ...
 
     async def acknowledge(self, press: PressBody, text: str) -> None:

@@ -56,6 +56,16 @@ class Attachment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """What a message replies to: an earlier message, or the part of it that was marked."""
+
+    text: str
+    author: str
+    by_agent: bool = False
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageBody:
     """A new message."""
 
@@ -63,6 +73,12 @@ class MessageBody:
     attachments: tuple[Attachment, ...] = ()
     addressed: bool = True
     """False for group talk that is not meant for the agent."""
+    quote: Quote | None = None
+    album: str | None = None
+    """Messages of one address with the same album were sent as one."""
+    forwarded_from: str = ""
+    unsupported: str = ""
+    """What came with the message and cannot be taken in, in words for its sender: "a sticker"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +87,38 @@ class EditBody:
 
     message_key: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteBody:
+    """An earlier message was deleted; `message_key` is that message's event key."""
+
+    message_key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionBody:
+    """Somebody's reactions to a message changed; `message` is its external id.
+
+    `emoji` holds all their reactions as they are now; empty: they took the last one back.
+    """
+
+    message: str
+    emoji: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipBody:
+    """The agent itself was let into the chat (`present`) or removed from it, by the sender."""
+
+    present: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationBody:
+    """The chat goes on under another id, `chat`; nothing can be sent to the old one any more."""
+
+    chat: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +131,7 @@ class PressBody:
     """What the adapter needs to answer the press, such as a callback query id."""
 
 
-InboundBody: TypeAlias = MessageBody | EditBody | PressBody
+InboundBody: TypeAlias = MessageBody | EditBody | DeleteBody | ReactionBody | PressBody | MembershipBody | MigrationBody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +191,30 @@ class CardContent:
     silent: bool = False
 
 
-OutboundContent: TypeAlias = TextContent | CardContent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileContent:
+    """A file of this machine, by absolute path, with a plain caption. It is read when it is sent."""
+
+    path: str
+    name: str
+    media_type: str
+    caption: str = ""
+    silent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReactionContent:
+    """The agent's one reaction to the message that the item's `reply_to` names; empty takes it back."""
+
+    emoji: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """Takes the message of the item's `external_id` away; one that is gone is taken away already."""
+
+
+OutboundContent: TypeAlias = TextContent | CardContent | FileContent | ReactionContent | Removal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,18 @@ class PermissionMode(StrEnum):
     UNRESTRICTED = "unrestricted"
 
 
+class QueueMode(StrEnum):
+    """What becomes of a message that comes while a turn of its conversation runs.
+
+    `STEER`: it enters the turn at its next tool boundary. `AFTER_TURN`: it waits. `INTERRUPT`: the
+    turn is stopped and it goes next. Only for whoever may steer; others' messages always wait.
+    """
+
+    STEER = "steer"
+    AFTER_TURN = "after_turn"
+    INTERRUPT = "interrupt"
+
+
 EVERYONE = "everyone"
 
 
@@ -70,6 +82,7 @@ class Agent:
     workspace: str
     memory_id: str
     created_at: datetime
+    queue_mode: QueueMode = QueueMode.STEER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,7 @@ class AgentSpec:
     permission_mode: PermissionMode = PermissionMode.ASK
     toolset: str = "default"
     workspace: str = ""
+    queue_mode: QueueMode = QueueMode.STEER
     memory_files: tuple[tuple[str, str], ...] = ()
 
 
@@ -96,6 +110,10 @@ class Conversation:
     created_at: datetime
     title: str = ""
     hidden: bool = False
+    queue_mode: QueueMode | None = None
+    """None: the agent's."""
+    paused: bool = False
+    """No turn begins until a person lets the conversation go on; messages wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from core.contracts.addresses import Address, InboundEvent, OutboundContent, OutboundItem
-from core.contracts.ids import AgentId, ConversationId, TurnId
+from core.contracts.ids import AgentId, ConversationId, PersonId, TurnId
 
 INBOX_QUEUE = "inbox"
 CONVERSATION_QUEUE = "conversations"
@@ -17,23 +17,32 @@ OUTBOX_QUEUE = "outbox"
 
 
 class InboxState(StrEnum):
-    """`NEW` waits for the router, `QUEUED` for its conversation's next turn."""
+    """`NEW` waits for the router, `QUEUED` for its conversation's next turn.
+
+    `WITHDRAWN`: its sender deleted it before it was taken.
+    """
 
     NEW = "new"
     QUEUED = "queued"
     TAKEN = "taken"
     DONE = "done"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxRow:
-    """A committed event. `id` grows in the order of acceptance."""
+    """A committed event. `id` grows in the order of acceptance.
+
+    `turn_id` is the turn that took it, `step` the number of the step it entered with: 0 opened it.
+    """
 
     id: int
     event: InboundEvent
     state: InboxState
     conversation_id: ConversationId | None
     received_at: datetime
+    turn_id: TurnId | None = None
+    step: int = 0
 
 
 class OutboxState(StrEnum):
@@ -54,7 +63,10 @@ class OutboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxRow:
-    """One outgoing message with its state; `item.external_id` is set once it is visible."""
+    """One outgoing message with its state; `item.external_id` is set once it is visible.
+
+    `shown_at` is when a message of it was first visible, a preview too.
+    """
 
     item: OutboundItem
     state: OutboxState
@@ -62,6 +74,7 @@ class OutboxRow:
     created_at: datetime
     not_before: datetime | None = None
     sent_at: datetime | None = None
+    shown_at: datetime | None = None
     error: str = ""
 
 
@@ -94,8 +107,27 @@ class DeliveryStore(Protocol):
         """Return `NEW` rows of an address in order of acceptance."""
         ...
 
-    async def route(self, inbox_id: int, conversation_id: ConversationId) -> None:
-        """Queue a `NEW` row for a conversation and ring it."""
+    async def route(self, inbox_ids: Sequence[int], conversation_id: ConversationId) -> None:
+        """Queue `NEW` rows for a conversation, together, and ring it."""
+        ...
+
+    async def revise(self, address: Address, message_key: str, text: str) -> InboxState | None:
+        """Give a message that no turn has taken yet another text; return the state of its row.
+
+        In any other state than `NEW` and `QUEUED` nothing is changed; None: no such message.
+        """
+        ...
+
+    async def withdraw(self, address: Address, message_key: str) -> InboxState | None:
+        """Withdraw a message that no turn has taken yet; return the state its row had, as in `revise`."""
+        ...
+
+    async def since_last_turn(self, address_key: str, *, before: int, limit: int = 200) -> tuple[InboxRow, ...]:
+        """Return what was said around the agent and not to it, oldest first.
+
+        That is the newest `limit` `DONE` rows of an address between the last one that a turn took and
+        row `before`.
+        """
         ...
 
     async def inbox_of(self, address_key: str, *, limit: int = 100) -> tuple[InboxRow, ...]:
@@ -114,10 +146,6 @@ class DeliveryStore(Protocol):
         """Return the rows that `begin_turn` marked taken for a turn, in order of acceptance."""
         ...
 
-    async def withdraw_queued(self, conversation_id: ConversationId) -> int:
-        """Mark all `QUEUED` rows done (a person asked so) and return how many."""
-        ...
-
     async def binding(self, address_key: str) -> Binding | None:
         """Return the binding of an address."""
         ...
@@ -128,6 +156,17 @@ class DeliveryStore(Protocol):
 
     async def binding_of(self, conversation_id: ConversationId) -> Binding | None:
         """Return the address that holds a conversation now."""
+        ...
+
+    async def direct_addresses(self, person_id: PersonId) -> tuple[Address, ...]:
+        """Return the addresses of a person's direct chats, the one bound last first."""
+        ...
+
+    async def migrate_chat(self, old: Address, chat: str) -> None:
+        """Let a chat go on under the id `chat`: bindings, waiting messages both ways, its place.
+
+        `old` names the chat by any of its addresses. Done twice it changes nothing.
+        """
         ...
 
     async def post(self, items: Sequence[OutboundItem], *, turn_id: TurnId | None = None) -> None:
@@ -150,6 +189,10 @@ class DeliveryStore(Protocol):
         """Return the newest visible or pending rows of an address, oldest first."""
         ...
 
+    async def shown_message(self, key: str, external_id: str) -> OutboxRow | None:
+        """Return the row of a chat (see `chat_key`) that is visible as that message."""
+        ...
+
     async def mark_attempted(self, item_id: str) -> None:
         """Record that a send is about to begin, and count it."""
         ...
@@ -162,6 +205,10 @@ class DeliveryStore(Protocol):
         """Record a delivery of `content`; a row amended meanwhile stays `PENDING`."""
         ...
 
+    async def count_unknown(self, item_id: str) -> int:
+        """Count one more send whose outcome is unknown and return how many there were, ever."""
+        ...
+
     async def defer(self, item_id: str, until: datetime, error: str) -> None:
         """Set the row `PENDING` again, not before `until`, and ring its chat then."""
         ...
@@ -172,8 +219,4 @@ class DeliveryStore(Protocol):
 
     async def split(self, item_id: str, items: Sequence[OutboundItem]) -> None:
         """Replace a row that is too long by several; the first keeps its id and external id."""
-        ...
-
-    async def interrupted(self) -> tuple[OutboxRow, ...]:
-        """Return rows left `ATTEMPTED` by a process that died; called once at start."""
         ...

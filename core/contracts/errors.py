@@ -24,6 +24,9 @@ LodgerError
     ├── TextTooLong          refused for its length; split smaller
     ├── SendLimited          the platform asks to wait
     ├── SendUnknown          it is not known whether the send took effect
+    ├── ChatMoved            the chat goes on under another id
+    ├── DownloadRefused      a file that cannot be had, for good
+    ├── DownloadFailed       a file that could not be had now
     └── ChannelDown          the platform cannot be reached or the token is refused
 
 Errors carry fields; text for a chat is written in `bot`.
@@ -184,6 +187,22 @@ class SendLimited(ChannelError):
 
 class SendUnknown(ChannelError):
     """The answer was lost: the send may or may not have taken effect."""
+
+
+class ChatMoved(ChannelError):
+    """Nothing was sent: the chat goes on under the id `chat`."""
+
+    def __init__(self, detail: str, *, chat: str) -> None:
+        super().__init__(detail)
+        self.chat = chat
+
+
+class DownloadRefused(ChannelError):
+    """The file cannot be had: too big, not allowed, gone. `detail` is for the person who sent it."""
+
+
+class DownloadFailed(ChannelError):
+    """The file could not be had now; another try may succeed."""
 
 
 class ChannelDown(ChannelError):

@@ -58,11 +58,13 @@ class Decided:
 class TurnEnd:
     """How a turn ends. `outgoing` replaces the turn's open outbox row by these (first takes its place).
 
-    An empty `outgoing` drops the open row when it was never posted.
+    An empty `outgoing` drops the open row when it was never posted. With `replace_live` false the
+    items are messages of their own, and what the open row showed is removed behind them.
     """
 
     outcome: TurnOutcome
     outgoing: tuple[OutboundItem, ...]
+    replace_live: bool = True
     error: str = ""
 
 
@@ -98,6 +100,15 @@ class TurnLedger(Protocol):
 
     async def park_turn(self, claim: Claim, turn_id: TurnId) -> bool:
         """Mark the turn parked, unless no approval of it is open any more: then return False."""
+        ...
+
+    async def steer_turn(self, claim: Claim, turn_id: TurnId, inbox_ids: Sequence[int], *, step: int) -> None:
+        """Mark queued inbox rows taken by the turn, to enter with its step of that number.
+
+        Raises:
+            StaleClaim: A newer claim exists.
+            InvalidInput: A row does not wait any more.
+        """
         ...
 
     async def resume_turn(self, claim: Claim, turn_id: TurnId) -> None:

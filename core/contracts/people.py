@@ -40,6 +40,25 @@ class Pairing:
     expires_at: datetime
 
 
+class PlaceState(StrEnum):
+    """Whether an owner let the agent work in a group. `ASKED`: the question stands there."""
+
+    ASKED = "asked"
+    ADMITTED = "admitted"
+    REFUSED = "refused"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A group chat with all its threads; `key` is `core.contracts.delivery.chat_key` of it."""
+
+    key: str
+    state: PlaceState
+    by: PersonId | None
+    at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     """One act that somebody may have to answer for. `detail` holds no secrets and no message text."""
@@ -83,6 +102,14 @@ class PeopleStore(Protocol):
 
     async def accept_pairing(self, code: str, *, now: datetime) -> Pairing | None:
         """Accept an open, unexpired code once; None when there is none. Compare-and-set."""
+        ...
+
+    async def place(self, key: str) -> Place | None:
+        """Return what was decided about a group; None when it is new."""
+        ...
+
+    async def set_place(self, place: Place) -> None:
+        """Store what was decided about a group, replacing what was."""
         ...
 
     async def record(self, entry: AuditEntry) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import assert_never
 
 from core.contracts.addresses import (
@@ -10,13 +12,21 @@ from core.contracts.addresses import (
     Button,
     ButtonStyle,
     CardContent,
+    DeleteBody,
     EditBody,
+    FileContent,
     InboundBody,
     InboundEvent,
+    MembershipBody,
     MessageBody,
+    MigrationBody,
     OutboundContent,
     PressBody,
     Privacy,
+    Quote,
+    ReactionBody,
+    ReactionContent,
+    Removal,
     Sender,
     TextContent,
 )
@@ -51,6 +61,12 @@ def content_to_json(content: OutboundContent) -> JsonObject:
                 "rows": rows,
                 "silent": content.silent,
             }
+        case FileContent():
+            return {"type": "file", **asdict(content)}
+        case ReactionContent(emoji=emoji):
+            return {"type": "reaction", "emoji": emoji}
+        case Removal():
+            return {"type": "removal"}
         case _:
             assert_never(content)
 
@@ -63,6 +79,12 @@ def content_from_json(data: JsonObject) -> OutboundContent:
         case "card":
             rows = tuple(tuple(_button(item) for item in row) for row in data["rows"])
             return CardContent(text=data["text"], code=data["code"], rows=rows, silent=data.get("silent", False))
+        case "file":
+            return FileContent(**{name: value for name, value in data.items() if name != "type"})
+        case "reaction":
+            return ReactionContent(emoji=data["emoji"])
+        case "removal":
+            return Removal()
         case tag:
             raise ValueError(f"unknown content {tag!r}")
 
@@ -92,7 +114,7 @@ def inbound_from_json(data: JsonObject) -> InboundEvent:
         address=address_from_json(data["address"]),
         key=data["key"],
         sender=Sender(identity=sender["identity"], name=sender["name"], is_bot=sender.get("is_bot", False)),
-        body=_body_from_json(data["body"]),
+        body=_BODIES[data["body"]["type"]](data["body"]),
         privacy=Privacy(data["privacy"]),
         sent_at=from_micros(data["sent_at_us"]),
         external_id=data.get("external_id"),
@@ -100,35 +122,45 @@ def inbound_from_json(data: JsonObject) -> InboundEvent:
 
 
 def _body_to_json(body: InboundBody) -> JsonObject:
-    match body:
-        case MessageBody(text=text, attachments=attachments, addressed=addressed):
-            files = [
-                {"handle": file.handle, "name": file.name, "media_type": file.media_type, "size_bytes": file.size_bytes}
-                for file in attachments
-            ]
-            return {"type": "message", "text": text, "attachments": files, "addressed": addressed}
-        case EditBody(message_key=message_key, text=text):
-            return {"type": "edit", "message_key": message_key, "text": text}
-        case PressBody(token=token, card=card, acknowledge=acknowledge):
-            return {"type": "press", "token": token, "card": card, "acknowledge": acknowledge}
-        case _:
-            assert_never(body)
+    return {"type": _TAGS[type(body)], **asdict(body)}
 
 
-def _body_from_json(data: JsonObject) -> InboundBody:
-    match data["type"]:
-        case "message":
-            files = tuple(_attachment(item) for item in data.get("attachments", ()))
-            return MessageBody(text=data["text"], attachments=files, addressed=data.get("addressed", True))
-        case "edit":
-            return EditBody(message_key=data["message_key"], text=data["text"])
-        case "press":
-            return PressBody(token=data["token"], card=data["card"], acknowledge=data.get("acknowledge"))
-        case tag:
-            raise ValueError(f"unknown inbound event {tag!r}")
+def _message(data: JsonObject) -> MessageBody:
+    quote = data.get("quote")
+    return MessageBody(
+        text=data["text"],
+        attachments=tuple(_attachment(item) for item in data.get("attachments", ())),
+        addressed=data.get("addressed", True),
+        quote=None if quote is None else Quote(**quote),
+        album=data.get("album"),
+        forwarded_from=data.get("forwarded_from", ""),
+        unsupported=data.get("unsupported", ""),
+    )
 
 
 def _attachment(data: JsonObject) -> Attachment:
     return Attachment(
         handle=data["handle"], name=data["name"], media_type=data["media_type"], size_bytes=data.get("size_bytes")
     )
+
+
+_BODIES: Mapping[str, Callable[[JsonObject], InboundBody]] = {
+    "message": _message,
+    "edit": lambda data: EditBody(message_key=data["message_key"], text=data["text"]),
+    "delete": lambda data: DeleteBody(message_key=data["message_key"]),
+    "reaction": lambda data: ReactionBody(message=data["message"], emoji=tuple(data["emoji"])),
+    "press": lambda data: PressBody(token=data["token"], card=data["card"], acknowledge=data.get("acknowledge")),
+    "membership": lambda data: MembershipBody(present=data["present"]),
+    "migration": lambda data: MigrationBody(chat=data["chat"]),
+}
+"""By the `type` of a stored body; an unknown one is a `KeyError`, which `read_json` translates."""
+
+_TAGS: Mapping[type[InboundBody], str] = {
+    MessageBody: "message",
+    EditBody: "edit",
+    DeleteBody: "delete",
+    ReactionBody: "reaction",
+    PressBody: "press",
+    MembershipBody: "membership",
+    MigrationBody: "migration",
+}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Select, bindparam, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from core.contracts.addresses import InboundEvent, OutboundContent, OutboundItem
+from core.contracts.addresses import Address, InboundEvent, OutboundContent, OutboundItem
 from core.contracts.clock import Clock
 from core.contracts.delivery import Binding, DeliveryStore, InboxRow, InboxState, OutboxRow, OutboxState
 from core.contracts.errors import InvalidInput, NotFound
-from core.contracts.ids import ConversationId, TurnId
-from core.stores import outbox
+from core.contracts.ids import ConversationId, PersonId, TurnId
+from core.stores import chats, inbox, outbox
 from core.stores.address_codec import address_to_json, inbound_to_json
 from core.stores.connection import Database, SqlTransaction
 from core.stores.doorbells import Doorbells
@@ -45,6 +46,9 @@ _NEWEST_BINDING = select(BINDINGS).order_by(BINDINGS.c.bound_at.desc()).limit(1)
 _BINDING = _NEWEST_BINDING.where(BINDINGS.c.address_key == bindparam("of_address"))
 _BINDING_OF = _NEWEST_BINDING.where(BINDINGS.c.conversation_id == bindparam("of_conversation"))
 _BOUND = select(BINDINGS.c.conversation_id).where(BINDINGS.c.address_key == bindparam("of_address"))
+_SHOWN = select(OUTBOX).where(
+    OUTBOX.c.chat_key == bindparam("of_chat"), OUTBOX.c.external_id == bindparam("of_message")
+)
 _INSERT_NEW_EVENT = (
     insert(INBOX).on_conflict_do_nothing(index_elements=["channel", "account", "event_key"]).returning(INBOX.c.id)
 )
@@ -65,6 +69,7 @@ class SqlDelivery:
             "event_key": event.key,
             "address_key": event.address.key,
             "turn_id": None,
+            "step": 0,
             "event": dump(inbound_to_json(event)),
             "received_at": self._clock.now(),
         }
@@ -86,17 +91,29 @@ class SqlDelivery:
     async def new_events(self, address_key: str) -> tuple[InboxRow, ...]:
         return await self._inbox(_NEW_EVENTS, of_address=address_key)
 
-    async def route(self, inbox_id: int, conversation_id: ConversationId) -> None:
-        key = {"of_row": inbox_id}
+    async def route(self, inbox_ids: Sequence[int], conversation_id: ConversationId) -> None:
         values = {"state": InboxState.QUEUED.value, "conversation_id": conversation_id}
 
         def operation(tx: SqlTransaction) -> None:
-            if tx.connection.execute(_ROUTE, {**key, **values}).one_or_none() is not None:
+            routed = [tx.connection.execute(_ROUTE, {"of_row": row, **values}).one_or_none() for row in inbox_ids]
+            if any(row is not None for row in routed):
                 self._doorbells.ring_conversation(tx, conversation_id)
-            elif tx.connection.execute(_INBOX_ID, key).one_or_none() is None:
-                raise NotFound("inbox row", str(inbox_id))
+            for row in inbox_ids:
+                if tx.connection.execute(_INBOX_ID, {"of_row": row}).one_or_none() is None:
+                    raise NotFound("inbox row", str(row))
 
         await self._database.write(operation)
+
+    async def revise(self, address: Address, message_key: str, text: str) -> InboxState | None:
+        return await self._database.write(lambda tx: inbox.revise(tx.connection, address, message_key, text))
+
+    async def withdraw(self, address: Address, message_key: str) -> InboxState | None:
+        return await self._database.write(lambda tx: inbox.withdraw(tx.connection, address, message_key))
+
+    async def since_last_turn(self, address_key: str, *, before: int, limit: int = 200) -> tuple[InboxRow, ...]:
+        return await self._database.read(
+            lambda connection: inbox.since_last_turn(connection, address_key, before=before, limit=limit)
+        )
 
     async def inbox_of(self, address_key: str, *, limit: int = 100) -> tuple[InboxRow, ...]:
         newest = select(INBOX).where(INBOX.c.address_key == address_key).order_by(INBOX.c.id.desc()).limit(limit)
@@ -117,15 +134,6 @@ class SqlDelivery:
     async def taken(self, turn_id: TurnId) -> tuple[InboxRow, ...]:
         return await self._inbox(_TAKEN, of_turn=turn_id)
 
-    async def withdraw_queued(self, conversation_id: ConversationId) -> int:
-        statement = (
-            update(INBOX)
-            .where(INBOX.c.conversation_id == conversation_id, INBOX.c.state == InboxState.QUEUED.value)
-            .values(state=InboxState.DONE.value)
-            .returning(INBOX.c.id)
-        )
-        return await self._database.write(lambda tx: len(tx.connection.execute(statement).all()))
-
     async def binding(self, address_key: str) -> Binding | None:
         return await self._binding(_BINDING, of_address=address_key)
 
@@ -143,13 +151,24 @@ class SqlDelivery:
     async def binding_of(self, conversation_id: ConversationId) -> Binding | None:
         return await self._binding(_BINDING_OF, of_conversation=conversation_id)
 
+    async def direct_addresses(self, person_id: PersonId) -> tuple[Address, ...]:
+        return await self._database.read(lambda connection: chats.direct_addresses(connection, person_id))
+
+    async def migrate_chat(self, old: Address, chat: str) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            for key in sorted(chats.migrate(tx.connection, old, chat)):
+                self._doorbells.ring_chat(tx, key)
+            self._doorbells.ring_address(tx, replace(old, chat=chat))
+
+        await self._database.write(operation)
+
     async def post(self, items: Sequence[OutboundItem], *, turn_id: TurnId | None = None) -> None:
         now = self._clock.now()
 
         def operation(tx: SqlTransaction) -> None:
-            chats = outbox.insert_items(tx.connection, items, OutboxState.PENDING, turn_id=turn_id, now=now)
-            for chat in sorted(chats):
-                self._doorbells.ring_chat(tx, chat)
+            posted = outbox.insert_items(tx.connection, items, OutboxState.PENDING, turn_id=turn_id, now=now)
+            for key in sorted(posted):
+                self._doorbells.ring_chat(tx, key)
 
         await self._database.write(operation)
 
@@ -182,6 +201,13 @@ class SqlDelivery:
 
         return await self._database.read(operation)
 
+    async def shown_message(self, key: str, external_id: str) -> OutboxRow | None:
+        def operation(connection: Connection) -> OutboxRow | None:
+            row = connection.execute(_SHOWN, {"of_chat": key, "of_message": external_id}).first()
+            return None if row is None else outbox_from(row)
+
+        return await self._database.read(operation)
+
     async def mark_attempted(self, item_id: str) -> None:
         def operation(tx: SqlTransaction) -> None:
             row = outbox.find_row(tx.connection, item_id)
@@ -193,11 +219,14 @@ class SqlDelivery:
         await self._database.write(operation)
 
     async def mark_visible(self, item_id: str, external_id: str) -> None:
+        now = self._clock.now()
+
         def operation(tx: SqlTransaction) -> None:
             row = outbox.find_row(tx.connection, item_id)
             # A late preview of a row that became final is adopted only where nothing else is visible.
             if row.state == OutboxState.LIVE.value or row.external_id is None:
-                outbox.set_row(tx.connection, item_id, external_id=external_id)
+                shown_at = now if row.shown_at is None else row.shown_at
+                outbox.set_row(tx.connection, item_id, external_id=external_id, shown_at=shown_at)
 
         await self._database.write(operation)
 
@@ -209,6 +238,7 @@ class SqlDelivery:
             values: dict[str, object] = {"external_id": external_id, "not_before": None, "error": ""}
             # An edit does not move a message: it keeps the place where it was first seen.
             values["sent_at"] = now if row.sent_at is None else row.sent_at
+            values["shown_at"] = now if row.shown_at is None else row.shown_at
             if row.content == outbox.content_text(content):
                 values["state"] = OutboxState.SENT.value
             else:
@@ -217,6 +247,14 @@ class SqlDelivery:
             outbox.set_row(tx.connection, item_id, **values)
 
         await self._database.write(operation)
+
+    async def count_unknown(self, item_id: str) -> int:
+        def operation(tx: SqlTransaction) -> int:
+            unknown_sends: int = outbox.find_row(tx.connection, item_id).unknown_sends + 1
+            outbox.set_row(tx.connection, item_id, unknown_sends=unknown_sends)
+            return unknown_sends
+
+        return await self._database.write(operation)
 
     async def defer(self, item_id: str, until: datetime, error: str) -> None:
         def operation(tx: SqlTransaction) -> None:
@@ -246,18 +284,6 @@ class SqlDelivery:
             self._doorbells.ring_chat(tx, outbox.split_row(tx.connection, item_id, items, now))
 
         await self._database.write(operation)
-
-    async def interrupted(self) -> tuple[OutboxRow, ...]:
-        statement = (
-            select(OUTBOX)
-            .where(OUTBOX.c.state == OutboxState.ATTEMPTED.value)
-            .order_by(OUTBOX.c.created_at, OUTBOX.c.position, OUTBOX.c.part)
-        )
-
-        def operation(connection: Connection) -> tuple[OutboxRow, ...]:
-            return tuple(outbox_from(row) for row in connection.execute(statement))
-
-        return await self._database.read(operation)
 
     async def _inbox(self, statement: Select[Any], **key: str) -> tuple[InboxRow, ...]:
         def operation(connection: Connection) -> tuple[InboxRow, ...]:

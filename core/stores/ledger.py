@@ -81,6 +81,9 @@ class SqlLedger:
     async def park_turn(self, claim: Claim, turn_id: TurnId) -> bool:
         return await self._database.write(lambda tx: turns.park_turn(tx.connection, claim, turn_id))
 
+    async def steer_turn(self, claim: Claim, turn_id: TurnId, inbox_ids: Sequence[int], *, step: int) -> None:
+        await self._database.write(lambda tx: turns.steer_turn(tx.connection, claim, turn_id, inbox_ids, step))
+
     async def resume_turn(self, claim: Claim, turn_id: TurnId) -> None:
         await self._database.write(lambda tx: turns.resume_turn(tx.connection, claim, turn_id))
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from core.contracts.addresses import OutboundContent, OutboundItem
+from core.contracts.addresses import OutboundContent, OutboundItem, Removal
 from core.contracts.delivery import OutboxRow, OutboxState, chat_key
 from core.contracts.errors import NotFound
 from core.contracts.ids import TurnId
@@ -97,6 +97,23 @@ def settle_turn(
     return others | {live.chat_key}
 
 
+def settle_turn_late(
+    connection: Connection, turn_id: TurnId, outgoing: Sequence[OutboundItem], now: datetime
+) -> frozenset[str]:
+    """Post a turn's answer as messages of its own, and behind them remove what the live row showed."""
+    chats = insert_items(connection, outgoing, OutboxState.PENDING, turn_id=turn_id, now=now)
+    live = connection.execute(_LIVE_ROW, {"of_turn": turn_id}).one_or_none()
+    if live is None:
+        return chats
+    if live.external_id is None:
+        set_row(connection, live.id, state=OutboxState.DROPPED.value)
+        return chats
+    position = _next_position(connection, live.chat_key)
+    pending = OutboxState.PENDING.value
+    set_row(connection, live.id, state=pending, content=content_text(Removal()), position=position)
+    return chats | {live.chat_key}
+
+
 def split_row(connection: Connection, item_id: str, items: Sequence[OutboundItem], now: datetime) -> str:
     """Replace a row by several in its place; return its chat."""
     row = find_row(connection, item_id)
@@ -131,6 +148,8 @@ def _values(
         "created_at": now,
         "not_before": None,
         "sent_at": None,
+        "shown_at": None,
+        "unknown_sends": 0,
         "error": "",
     }
 

@@ -11,10 +11,10 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from core.contracts.clock import Clock
 from core.contracts.errors import NotFound
 from core.contracts.ids import PersonId, new_id
-from core.contracts.people import AuditEntry, Pairing, PairingState, PeopleStore, Person
+from core.contracts.people import AuditEntry, Pairing, PairingState, PeopleStore, Person, Place
 from core.stores.connection import Database, SqlTransaction
-from core.stores.records import audit_from, pairing_from
-from core.stores.tables.people import AUDIT, IDENTITIES, PAIRING_IS_OPEN, PAIRINGS, PEOPLE
+from core.stores.records import audit_from, pairing_from, place_from
+from core.stores.tables.people import AUDIT, IDENTITIES, PAIRING_IS_OPEN, PAIRINGS, PEOPLE, PLACES
 from core.stores.text import dump
 
 _PERSON = select(PEOPLE).where(PEOPLE.c.id == bindparam("of_person"))
@@ -24,6 +24,7 @@ _IDENTITIES_OF = (
     .order_by(IDENTITIES.c.linked_at, IDENTITIES.c.identity)
 )
 _PERSON_ID_OF = select(IDENTITIES.c.person_id).where(IDENTITIES.c.identity == bindparam("of_identity"))
+_PLACE = select(PLACES).where(PLACES.c.key == bindparam("of_place"))
 _ACCEPTED = (
     select(PAIRINGS.c.code)
     .where(PAIRINGS.c.identity == bindparam("of_identity"), PAIRINGS.c.state == PairingState.ACCEPTED.value)
@@ -118,6 +119,19 @@ class SqlPeople:
             return None if row is None else pairing_from(row)
 
         return await self._database.write(operation)
+
+    async def place(self, key: str) -> Place | None:
+        def operation(connection: Connection) -> Place | None:
+            row = connection.execute(_PLACE, {"of_place": key}).one_or_none()
+            return None if row is None else place_from(row)
+
+        return await self._database.read(operation)
+
+    async def set_place(self, place: Place) -> None:
+        values = {"state": place.state.value, "by": place.by, "at": place.at}
+        statement = upsert(PLACES).values(key=place.key, **values)
+        replacing = statement.on_conflict_do_update(index_elements=["key"], set_=values)
+        await self._database.write(lambda tx: tx.connection.execute(replacing))
 
     async def record(self, entry: AuditEntry) -> None:
         values = {"at": entry.at, "who": entry.who, "what": entry.what, "detail": dump(dict(entry.detail))}

@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 from sqlalchemy import Row
 
 from core.contracts.addresses import OutboundItem
-from core.contracts.agents import Agent, Audience, CompiledPrompt, Conversation, PermissionMode
+from core.contracts.agents import Agent, Audience, CompiledPrompt, Conversation, PermissionMode, QueueMode
 from core.contracts.delivery import Binding, InboxRow, InboxState, OutboxRow, OutboxState
 from core.contracts.engine import WorkItem
 from core.contracts.events import MessageStored, RunEvent
 from core.contracts.ids import AgentId, ApprovalId, CallId, ConversationId, MessageId, PersonId, RunId, TurnId
 from core.contracts.ledger import CallRecord, CallState
 from core.contracts.messages import Message, Role
-from core.contracts.people import AuditEntry, Pairing, PairingState
+from core.contracts.people import AuditEntry, Pairing, PairingState, Place, PlaceState
 from core.contracts.permissions import Approval, ApprovalState, Grant
 from core.contracts.runs import Run, RunStatus, StopReason, Turn, TurnOutcome, TurnState, Usage
 from core.stores import address_codec, codec
@@ -36,6 +36,7 @@ def agent_values(agent: Agent) -> Values:
         "workspace": agent.workspace,
         "memory_id": agent.memory_id,
         "created_at": agent.created_at,
+        "queue_mode": agent.queue_mode.value,
     }
 
 
@@ -50,6 +51,7 @@ def agent_from(row: AnyRow) -> Agent:
         workspace=row.workspace,
         memory_id=row.memory_id,
         created_at=row.created_at,
+        queue_mode=QueueMode(row.queue_mode),
     )
 
 
@@ -60,6 +62,8 @@ def conversation_values(conversation: Conversation) -> Values:
         "audience": dump(sorted(conversation.audience.words)),
         "permission_mode": None if mode is None else mode.value,
         "title": conversation.title,
+        "queue_mode": None if conversation.queue_mode is None else conversation.queue_mode.value,
+        "paused": conversation.paused,
     }
 
 
@@ -75,6 +79,8 @@ def conversation_from(row: AnyRow) -> Conversation:
         created_at=row.created_at,
         title=row.title,
         hidden=row.hidden,
+        queue_mode=None if row.queue_mode is None else QueueMode(row.queue_mode),
+        paused=row.paused,
     )
 
 
@@ -265,6 +271,8 @@ def inbox_from(row: AnyRow) -> InboxRow:
         state=InboxState(row.state),
         conversation_id=None if conversation_id is None else ConversationId(conversation_id),
         received_at=row.received_at,
+        turn_id=None if row.turn_id is None else TurnId(row.turn_id),
+        step=row.step,
     )
 
 
@@ -285,8 +293,15 @@ def outbox_from(row: AnyRow) -> OutboxRow:
         created_at=row.created_at,
         not_before=row.not_before,
         sent_at=row.sent_at,
+        shown_at=row.shown_at,
         error=row.error,
     )
+
+
+def place_from(row: AnyRow) -> Place:
+    """Return the place of a row."""
+    by = None if row.by is None else PersonId(row.by)
+    return Place(key=row.key, state=PlaceState(row.state), by=by, at=row.at)
 
 
 def binding_from(row: AnyRow) -> Binding:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.contracts.clock import Clock
+from core.stores.attachments import SqlAttachments
 from core.stores.connection import Database
 from core.stores.delivery import SqlDelivery
 from core.stores.doorbells import Doorbells, Submit
 from core.stores.ledger import SqlLedger
 from core.stores.people import SqlPeople
+from core.stores.sessions import SqlSessions
 from core.stores.transcripts import SqlTranscripts
 
 
@@ -22,6 +24,8 @@ class Stores:
     ledger: SqlLedger
     delivery: SqlDelivery
     people: SqlPeople
+    attachments: SqlAttachments
+    sessions: SqlSessions
 
 
 def sql_stores(database: Database, *, submit: Submit, clock: Clock) -> Stores:
@@ -33,4 +37,6 @@ def sql_stores(database: Database, *, submit: Submit, clock: Clock) -> Stores:
         ledger=SqlLedger(database, doorbells, clock),
         delivery=SqlDelivery(database, doorbells, clock),
         people=SqlPeople(database, clock),
+        attachments=SqlAttachments(database),
+        sessions=SqlSessions(database, clock),
     )

@@ -118,6 +118,12 @@ def park_turn(connection: Connection, claim: Claim, turn_id: TurnId) -> bool:
     return _changed(connection, _CHANGE_TURN_THAT_WAITS, claim, turn_id, {"state": TurnState.PARKED.value})
 
 
+def steer_turn(connection: Connection, claim: Claim, turn_id: TurnId, inbox_ids: Sequence[int], step: int) -> None:
+    """See `TurnLedger.steer_turn`."""
+    verify(connection, claim)
+    _take_inbox_rows(connection, turn_id, inbox_ids, step)
+
+
 def resume_turn(connection: Connection, claim: Claim, turn_id: TurnId) -> None:
     """See `TurnLedger.resume_turn`."""
     verify(connection, claim)
@@ -136,7 +142,8 @@ def finish_turn(connection: Connection, claim: Claim, turn_id: TurnId, end: Turn
         raise InvalidInput(f"turn {turn_id!r} is not of conversation {claim.conversation_id!r}")
     approvals.void(connection, turn_id, now)
     connection.execute(_COMPLETE_TAKEN, {"of_turn": turn_id, "state": InboxState.DONE.value})
-    return outbox.settle_turn(connection, turn_id, end.outgoing, now)
+    settle = outbox.settle_turn if end.replace_live else outbox.settle_turn_late
+    return settle(connection, turn_id, end.outgoing, now)
 
 
 def request_cancel(
@@ -165,11 +172,11 @@ def _changed(
     return connection.execute(statement, {**key, **values}).one_or_none() is not None
 
 
-def _take_inbox_rows(connection: Connection, turn_id: TurnId, inbox_ids: Sequence[int]) -> None:
+def _take_inbox_rows(connection: Connection, turn_id: TurnId, inbox_ids: Sequence[int], step: int = 0) -> None:
     wanted = frozenset(inbox_ids)
     if not wanted:
         return
-    values = {"of_rows": sorted(wanted), "state": InboxState.TAKEN.value, "turn_id": turn_id}
+    values = {"of_rows": sorted(wanted), "state": InboxState.TAKEN.value, "turn_id": turn_id, "step": step}
     taken = frozenset(connection.execute(_TAKE_INBOX_ROWS, values).scalars())
     if taken != wanted:
         raise InvalidInput(f"inbox rows {sorted(wanted - taken)} do not wait any more")

@@ -18,9 +18,11 @@ from core.contracts.addresses import (
     PressBody,
     TextContent,
 )
-from core.contracts.delivery import Binding, InboxState, OutboxState
+from core.contracts.agents import EVERYONE, Audience
+from core.contracts.delivery import Binding, InboxState, OutboxState, chat_key
 from core.contracts.errors import InvalidInput, NotFound
-from core.contracts.ids import ConversationId
+from core.contracts.ids import ConversationId, PersonId
+from core.contracts.people import Place, PlaceState
 from tests.core.stores.samples import (
     ADDRESS,
     AGENT,
@@ -29,6 +31,7 @@ from tests.core.stores.samples import (
     START,
     TURN,
     World,
+    conversation,
     inbound,
     open_world,
     seed,
@@ -47,6 +50,10 @@ async def world(request, tmp_path):
 
 def text(markdown: str) -> TextContent:
     return TextContent(markdown=markdown)
+
+
+def conversation_for(conversation_id: str, words: frozenset[str]):
+    return replace(conversation(conversation_id), audience=Audience(words=words))
 
 
 async def post(world: World, *item_ids: str) -> None:
@@ -145,12 +152,12 @@ async def test_routing_queues_a_new_event_once(world: World):
     await world.stores.delivery.accept(inbound("e1"), conversation_id=None)
     (row,) = await world.stores.delivery.new_events(ADDRESS.key)
     world.rung()
-    await world.stores.delivery.route(row.id, CONVERSATION)
-    await world.stores.delivery.route(row.id, ConversationId("conv-2"))
+    await world.stores.delivery.route([row.id], CONVERSATION)
+    await world.stores.delivery.route([row.id], ConversationId("conv-2"))
     assert [item.id for item in await world.stores.delivery.queued(CONVERSATION)] == [row.id]
     assert world.rung() == [("conversations", CONVERSATION)]
     with pytest.raises(NotFound):
-        await world.stores.delivery.route(999, CONVERSATION)
+        await world.stores.delivery.route([999], CONVERSATION)
 
 
 async def test_completed_rows_wait_for_nothing(world: World):
@@ -161,12 +168,125 @@ async def test_completed_rows_wait_for_nothing(world: World):
     await world.stores.delivery.complete([])
 
 
-async def test_withdrawing_leaves_other_conversations_and_states(world: World):
-    for number, conversation_id in enumerate((CONVERSATION, CONVERSATION, ConversationId("conv-2"))):
-        await world.stores.delivery.accept(inbound(str(number)), conversation_id=conversation_id)
-    assert await world.stores.delivery.withdraw_queued(CONVERSATION) == 2
-    assert await world.stores.delivery.withdraw_queued(CONVERSATION) == 0
-    assert len(await world.stores.delivery.queued(ConversationId("conv-2"))) == 1
+async def test_rows_that_belong_together_are_queued_together(world: World):
+    for key in ("p1", "p2"):
+        await world.stores.delivery.accept(inbound(key), conversation_id=None)
+    rows = await world.stores.delivery.new_events(ADDRESS.key)
+    world.rung()
+    await world.stores.delivery.route([row.id for row in rows], CONVERSATION)
+    assert [row.event.key for row in await world.stores.delivery.queued(CONVERSATION)] == ["p1", "p2"]
+    assert world.rung() == [("conversations", CONVERSATION)]
+
+
+@pytest.mark.parametrize("conversation_id", [None, CONVERSATION])
+async def test_a_message_that_waits_gets_the_text_of_its_edit(world: World, conversation_id):
+    await world.stores.delivery.accept(inbound("e1", "helo"), conversation_id=conversation_id)
+    state = await world.stores.delivery.revise(ADDRESS, "e1", "hello")
+    assert state is (InboxState.NEW if conversation_id is None else InboxState.QUEUED)
+    (row,) = await world.stores.delivery.inbox_of(ADDRESS.key)
+    assert row.event == inbound("e1", "hello")
+
+
+async def test_a_message_that_a_turn_took_keeps_its_text(world: World):
+    await seed(world)
+    await world.stores.delivery.accept(inbound("e1"), conversation_id=CONVERSATION)
+    (row,) = await world.stores.delivery.queued(CONVERSATION)
+    await world.stores.ledger.begin_turn(turn(), inbox_ids=(row.id,), live=None)
+    assert await world.stores.delivery.revise(ADDRESS, "e1", "other") is InboxState.TAKEN
+    assert await world.stores.delivery.withdraw(ADDRESS, "e1") is InboxState.TAKEN
+    (kept,) = await world.stores.delivery.taken(TURN)
+    assert (kept.event, kept.turn_id, kept.step) == (inbound("e1"), TURN, 0)
+
+
+async def test_an_unknown_message_can_be_neither_revised_nor_withdrawn(world: World):
+    await world.stores.delivery.accept(inbound("e1"), conversation_id=None)
+    elsewhere = replace(ADDRESS, account="other")
+    assert await world.stores.delivery.revise(ADDRESS, "e2", "x") is None
+    assert await world.stores.delivery.withdraw(elsewhere, "e1") is None
+
+
+async def test_a_withdrawn_message_waits_for_nobody(world: World):
+    await world.stores.delivery.accept(inbound("e1"), conversation_id=CONVERSATION)
+    await world.stores.delivery.accept(inbound("e2"), conversation_id=CONVERSATION)
+    assert await world.stores.delivery.withdraw(ADDRESS, "e1") is InboxState.QUEUED
+    assert [row.event.key for row in await world.stores.delivery.queued(CONVERSATION)] == ["e2"]
+    assert await world.stores.delivery.withdraw(ADDRESS, "e1") is InboxState.WITHDRAWN
+
+
+async def test_what_was_said_since_the_last_turn_stands_between_it_and_a_message(world: World):
+    await seed(world)
+    for key in ("before", "asked", "said 1", "said 2", "gone", "asking"):
+        await world.stores.delivery.accept(inbound(key), conversation_id=None)
+    rows = {row.event.key: row.id for row in await world.stores.delivery.new_events(ADDRESS.key)}
+    await world.stores.delivery.complete([rows["before"], rows["said 1"], rows["said 2"]])
+    await world.stores.delivery.withdraw(ADDRESS, "gone")
+    await world.stores.ledger.begin_turn(turn(), inbox_ids=(rows["asked"],), live=None)
+    between = await world.stores.delivery.since_last_turn(ADDRESS.key, before=rows["asking"])
+    assert [row.event.key for row in between] == ["said 1", "said 2"]
+    newest = await world.stores.delivery.since_last_turn(ADDRESS.key, before=rows["asking"], limit=1)
+    assert [row.event.key for row in newest] == ["said 2"]
+
+
+async def test_a_person_is_reached_where_they_talk_alone(world: World):
+    await seed(world)
+    person, other = PersonId("person-1"), PersonId("person-10")
+    for number, words in enumerate(({"person:person-1"}, {"person:person-10"}, {"address:telegram/-1"}), start=5):
+        conversation = conversation_for(f"conv-{number}", frozenset({EVERYONE, *words}))
+        await world.stores.transcripts.insert_conversation(conversation)
+        binding = Binding(address=replace(ADDRESS, chat=str(number)), agent_id=AGENT, conversation_id=conversation.id)
+        await world.stores.delivery.bind(binding)
+    assert [each.chat for each in await world.stores.delivery.direct_addresses(person)] == ["5"]
+    assert [each.chat for each in await world.stores.delivery.direct_addresses(other)] == ["6"]
+
+
+async def test_a_chat_goes_on_under_its_new_id(world: World):
+    await seed(world)
+    topic = replace(ADDRESS, thread="7")
+    for address in (ADDRESS, topic, replace(ADDRESS, chat=f"{ADDRESS.chat}9")):
+        await world.stores.delivery.bind(Binding(address=address, agent_id=AGENT, conversation_id=CONVERSATION))
+    await world.stores.delivery.accept(inbound("e1"), conversation_id=CONVERSATION)
+    await world.stores.delivery.accept(inbound("e2", address=topic), conversation_id=None)
+    await post(world, "1")
+    await world.stores.people.set_place(Place(key=CHAT, state=PlaceState.ADMITTED, by=None, at=START))
+    for _ in range(2):
+        await world.stores.delivery.migrate_chat(ADDRESS, "-100200")
+    moved = replace(ADDRESS, chat="-100200")
+    bound = await world.stores.delivery.binding(moved.key)
+    assert bound is not None
+    assert (bound.address, bound.conversation_id) == (moved, CONVERSATION)
+    assert await world.stores.delivery.binding(replace(moved, thread="7").key) is not None
+    assert await world.stores.delivery.binding(ADDRESS.key) is None
+    assert await world.stores.delivery.binding(f"{ADDRESS.key}9") is not None
+    assert [row.event.address for row in await world.stores.delivery.queued(CONVERSATION)] == [moved]
+    assert len(await world.stores.delivery.new_events(replace(moved, thread="7").key)) == 1
+    assert [row.item.address for row in await world.stores.delivery.outgoing(chat_key(moved))] == [moved]
+    place = await world.stores.people.place(chat_key(moved))
+    assert place is not None
+    assert place.state is PlaceState.ADMITTED
+    assert await world.stores.people.place(CHAT) is None
+
+
+async def test_a_visible_message_is_found_by_its_id(world: World):
+    await post(world, "1")
+    await world.stores.delivery.mark_sent("1", "m9", content=text("1"))
+    row = await world.stores.delivery.shown_message(CHAT, "m9")
+    assert row is not None
+    assert row.item.id == "1"
+    assert await world.stores.delivery.shown_message(CHAT, "m8") is None
+
+
+async def test_unknown_sends_are_counted_for_good(world: World):
+    await post(world, "1")
+    assert [await world.stores.delivery.count_unknown("1") for _ in range(2)] == [1, 2]
+
+
+async def test_when_a_message_was_first_visible_is_kept(world: World):
+    await seed(world)
+    await world.stores.ledger.begin_turn(turn(), inbox_ids=(), live=text_item("live"))
+    await world.stores.delivery.mark_visible("live", "m1")
+    await world.clock.advance(timedelta(seconds=90))
+    await world.stores.delivery.mark_visible("live", "m1")
+    assert (await world.stores.delivery.outbox_row("live")).shown_at == START
 
 
 async def test_the_newest_rows_of_an_address_come_oldest_first(world: World):
@@ -231,14 +351,6 @@ async def test_only_a_row_that_waits_is_attempted(world: World):
         await world.stores.delivery.mark_attempted("1")
     with pytest.raises(NotFound):
         await world.stores.delivery.mark_attempted("x")
-
-
-async def test_attempted_rows_are_what_a_dead_process_left(world: World):
-    await post(world, "1", "2", "3")
-    for item_id in ("2", "1"):
-        await world.stores.delivery.mark_attempted(item_id)
-    assert [row.item.id for row in await world.stores.delivery.interrupted()] == ["1", "2"]
-    assert await ids(world) == ["1", "2", "3"]
 
 
 async def test_amending_a_sent_row_delivers_an_edit(world: World):

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from core.contracts.addresses import Removal
 from core.contracts.delivery import InboxState, OutboxState
 from core.contracts.errors import InvalidInput, NotFound, StaleClaim
 from core.contracts.ids import AgentId, ApprovalId, CallId, PersonId, TurnId
@@ -109,14 +110,14 @@ async def test_beginning_a_turn_takes_its_messages(world: World):
     await world.stores.ledger.begin_turn(turn(), inbox_ids=(first.id,), live=None)
     assert await world.stores.delivery.queued(CONVERSATION) == (second,)
     taken = await world.stores.delivery.taken(TURN)
-    assert taken == (replace(first, state=InboxState.TAKEN),)
+    assert taken == (replace(first, state=InboxState.TAKEN, turn_id=TURN),)
 
 
 async def test_a_message_that_was_withdrawn_begins_no_turn(world: World):
     await seed(world)
     await world.stores.delivery.accept(inbound("1"), conversation_id=CONVERSATION)
     (row,) = await world.stores.delivery.queued(CONVERSATION)
-    await world.stores.delivery.withdraw_queued(CONVERSATION)
+    await world.stores.delivery.withdraw(ADDRESS, "1")
     with pytest.raises(InvalidInput):
         await world.stores.ledger.begin_turn(turn(), inbox_ids=(row.id,), live=None)
     assert await world.stores.ledger.open_turn(CONVERSATION) is None
@@ -217,6 +218,44 @@ async def test_a_silent_turn_drops_the_row_that_nobody_saw(world: World):
     await world.stores.ledger.finish_turn(claim, TURN, end(TurnOutcome.SILENT))
     assert (await world.stores.delivery.outbox_row(f"{TURN}/1")).state is OutboxState.DROPPED
     assert world.rung() == []
+
+
+async def test_a_late_answer_is_a_message_of_its_own_and_the_preview_goes(world: World):
+    claim = await begin(world, live=True)
+    await world.stores.delivery.mark_visible(f"{TURN}/1", "m1")
+    end = TurnEnd(outcome=TurnOutcome.COMPLETED, outgoing=(text_item("turn-1/end", "done"),), replace_live=False)
+    await world.stores.ledger.finish_turn(claim, TURN, end)
+    rows = [row.item for row in await world.stores.delivery.outgoing(CHAT)]
+    assert [(item.id, item.external_id) for item in rows] == [("turn-1/end", None), (f"{TURN}/1", "m1")]
+    assert rows[1].content == Removal()
+
+
+async def test_a_late_answer_drops_a_preview_that_nobody_saw(world: World):
+    claim = await begin(world, live=True)
+    end = TurnEnd(outcome=TurnOutcome.COMPLETED, outgoing=(text_item("turn-1/end", "done"),), replace_live=False)
+    await world.stores.ledger.finish_turn(claim, TURN, end)
+    assert [row.item.id for row in await world.stores.delivery.outgoing(CHAT)] == ["turn-1/end"]
+
+
+async def test_a_message_that_steers_is_taken_with_its_step(world: World):
+    claim = await begin(world)
+    await world.stores.delivery.accept(inbound("s1"), conversation_id=CONVERSATION)
+    (row,) = await world.stores.delivery.queued(CONVERSATION)
+    await world.stores.ledger.steer_turn(claim, TURN, [row.id], step=2)
+    (taken,) = await world.stores.delivery.taken(TURN)
+    assert (taken.event, taken.step, taken.state) == (inbound("s1"), 2, InboxState.TAKEN)
+    with pytest.raises(InvalidInput):
+        await world.stores.ledger.steer_turn(claim, TURN, [row.id], step=3)
+
+
+async def test_a_stale_worker_steers_nothing(world: World):
+    claim = await begin(world)
+    await world.stores.delivery.accept(inbound("s1"), conversation_id=CONVERSATION)
+    (row,) = await world.stores.delivery.queued(CONVERSATION)
+    await world.stores.transcripts.claim(CONVERSATION)
+    with pytest.raises(StaleClaim):
+        await world.stores.ledger.steer_turn(claim, TURN, [row.id], step=2)
+    assert len(await world.stores.delivery.queued(CONVERSATION)) == 1
 
 
 async def test_a_preview_that_people_saw_is_not_dropped(world: World):

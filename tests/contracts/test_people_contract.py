@@ -9,8 +9,8 @@ import pytest
 
 from core.contracts.errors import InvalidInput, NotFound
 from core.contracts.ids import PersonId
-from core.contracts.people import AuditEntry, Pairing, PairingState
-from tests.core.stores.samples import START, World, open_world
+from core.contracts.people import AuditEntry, Pairing, PairingState, Place, PlaceState
+from tests.core.stores.samples import CHAT, START, World, open_world
 
 ALICE = "telegram:111"
 DEADLINE = START + timedelta(hours=1)
@@ -104,3 +104,14 @@ async def test_the_audit_trail_shows_the_newest_first(world: World):
     for entry in entries:
         await world.stores.people.record(entry)
     assert await world.stores.people.audit(limit=2) == (entries[2], entries[1])
+
+
+async def test_what_was_decided_about_a_group_is_kept(world: World):
+    people = world.stores.people
+    assert await people.place(CHAT) is None
+    asked = Place(key=CHAT, state=PlaceState.ASKED, by=None, at=START)
+    admitted = Place(key=CHAT, state=PlaceState.ADMITTED, by=PersonId("person-1"), at=START)
+    for place in (asked, admitted):
+        await people.set_place(place)
+        assert await people.place(CHAT) == place
+    assert await people.place(f"{CHAT}0") is None

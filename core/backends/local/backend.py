@@ -256,6 +256,7 @@ def _agent(agent_id: AgentId, spec: AgentSpec, *, memory_id: str, clock: Clock) 
         permission_mode=spec.permission_mode,
         toolset=spec.toolset,
         workspace=spec.workspace,
+        queue_mode=spec.queue_mode,
         memory_id=memory_id,
         created_at=clock.now(),
     )

@@ -24,6 +24,7 @@ class AgentTable(SQLModel, table=True):
     workspace: str = Field(sa_type=CleanText)
     memory_id: str
     created_at: datetime = Field(sa_type=Instant)
+    queue_mode: str = Field(sa_column_kwargs={"server_default": "steer"})
 
 
 class ConversationTable(SQLModel, table=True):
@@ -43,6 +44,8 @@ class ConversationTable(SQLModel, table=True):
     hidden: bool
     prompt_stale: str = Field(sa_type=CleanText)
     """Why the next run must compile afresh; empty when it need not."""
+    queue_mode: str | None
+    paused: bool = Field(sa_column_kwargs={"server_default": "0"})
 
 
 class PromptTable(SQLModel, table=True):

@@ -33,6 +33,8 @@ class InboxTable(SQLModel, table=True):
     conversation_id: str | None
     turn_id: str | None
     """The turn that took it."""
+    step: int = Field(sa_column_kwargs={"server_default": "0"})
+    """The step of that turn it entered with; 0 opened it."""
     event: str = Field(sa_type=CleanText)
     received_at: datetime = Field(sa_type=Instant)
 
@@ -46,6 +48,7 @@ class OutboxTable(SQLModel, table=True):
         Index("ix_outbox_waiting", "chat_key", "state"),
         Index("ix_outbox_address", "address_key", "position"),
         Index("ix_outbox_turn", "turn_id"),
+        Index("ix_outbox_shown", "chat_key", "external_id"),
         Index("ix_outbox_state", "state"),
     )
 
@@ -64,6 +67,8 @@ class OutboxTable(SQLModel, table=True):
     created_at: datetime = Field(sa_type=Instant)
     not_before: datetime | None = Field(sa_type=Instant)
     sent_at: datetime | None = Field(sa_type=Instant)
+    shown_at: datetime | None = Field(sa_type=Instant)
+    unknown_sends: int = Field(sa_column_kwargs={"server_default": "0"})
     error: str = Field(sa_type=CleanText)
 
 
@@ -80,6 +85,25 @@ class BindingTable(SQLModel, table=True):
     bound_at: datetime = Field(sa_type=Instant)
 
 
+class AttachmentTable(SQLModel, table=True):
+    """A file that came with a message; an empty path was refused."""
+
+    __tablename__ = "attachments"
+    __table_args__ = (UniqueConstraint("inbox_id", "position", name="uq_attachments_position"),)
+
+    id: str = Field(primary_key=True)
+    conversation_id: str = Field(foreign_key="conversations.id")
+    inbox_id: int = Field(sa_type=BigInteger)
+    position: int
+    name: str = Field(sa_type=CleanText)
+    media_type: str = Field(sa_type=CleanText)
+    size_bytes: int = Field(sa_type=BigInteger)
+    path: str = Field(sa_type=CleanText)
+    refusal: str = Field(sa_type=CleanText)
+    created_at: datetime = Field(sa_type=Instant)
+
+
 INBOX: Final[Table] = SQLModel.metadata.tables["inbox"]
 OUTBOX: Final[Table] = SQLModel.metadata.tables["outbox"]
 BINDINGS: Final[Table] = SQLModel.metadata.tables["bindings"]
+ATTACHMENTS: Final[Table] = SQLModel.metadata.tables["attachments"]

@@ -10,10 +10,11 @@ from core.stores.tables.agents import AGENTS
 from core.stores.tables.delivery import INBOX
 from core.stores.tables.ledger import TURNS
 from core.stores.tables.people import PEOPLE
+from core.stores.tables.sessions import SESSION_LINES
 from core.stores.tables.transcripts import RUNS
 from core.stores.tables.work import WORK_ITEMS
 
 METADATA: Final[MetaData] = AGENTS.metadata
 
-ROOMS: Final = (AGENTS, RUNS, TURNS, INBOX, PEOPLE, WORK_ITEMS)
+ROOMS: Final = (AGENTS, RUNS, TURNS, INBOX, PEOPLE, SESSION_LINES, WORK_ITEMS)
 """The first table of each room."""

@@ -54,6 +54,17 @@ class PairingTable(SQLModel, table=True):
     expires_at: datetime = Field(sa_type=Instant)
 
 
+class PlaceTable(SQLModel, table=True):
+    """What was decided about a group chat."""
+
+    __tablename__ = "places"
+
+    key: str = Field(primary_key=True, sa_type=CleanText)
+    state: str
+    by: str | None
+    at: datetime = Field(sa_type=Instant)
+
+
 class AuditTable(SQLModel, table=True):
     """One act that somebody may have to answer for."""
 
@@ -70,6 +81,7 @@ class AuditTable(SQLModel, table=True):
 PEOPLE: Final[Table] = SQLModel.metadata.tables["people"]
 IDENTITIES: Final[Table] = SQLModel.metadata.tables["identities"]
 PAIRINGS: Final[Table] = SQLModel.metadata.tables["pairings"]
+PLACES: Final[Table] = SQLModel.metadata.tables["places"]
 AUDIT: Final[Table] = SQLModel.metadata.tables["audit"]
 
 PAIRING_IS_OPEN: Final[ColumnElement[bool]] = PAIRINGS.c.state == literal("open", literal_execute=True)

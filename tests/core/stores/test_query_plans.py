@@ -10,7 +10,7 @@ from core.contracts.delivery import Binding, OutboxState
 from core.contracts.ids import ApprovalId, CallId, PersonId
 from core.contracts.ledger import CallState, TurnEnd
 from core.contracts.messages import TextPart
-from core.contracts.people import AuditEntry
+from core.contracts.people import AuditEntry, Place, PlaceState
 from core.contracts.permissions import Action, ApprovalState, Decision, Verdict
 from core.contracts.runs import TurnOutcome
 from tests.core.stores.samples import (
@@ -44,6 +44,7 @@ WHOLE_ON_PURPOSE = {
     "SCAN audit": "the newest entries: from the end, as many as asked for",
     "SCAN approvals USING INDEX uq_approvals_open": "a partial index: all open ones are wanted",
     "SCAN turns USING INDEX uq_turns_open": "a partial index: all open ones are wanted",
+    "SCAN bindings USING INDEX ix_bindings_conversation": "where one person talks alone, when the host has something to tell them",
     "SCAN pairings USING INDEX uq_pairings_open": "a partial index: all open ones are wanted",
 }
 """Plans that read a whole table or index, with the reason why they may."""
@@ -53,12 +54,14 @@ async def use_messages(world: World) -> None:
     delivery = world.stores.delivery
     await delivery.accept(inbound("e1"), conversation_id=None)
     (row,) = await delivery.new_events(ADDRESS.key)
-    await delivery.route(row.id, CONVERSATION)
+    await delivery.route([row.id], CONVERSATION)
     await delivery.queued(CONVERSATION)
     await delivery.inbox_of(ADDRESS.key)
     await delivery.taken(TURN)
     await delivery.complete([row.id])
-    await delivery.withdraw_queued(CONVERSATION)
+    await delivery.revise(ADDRESS, "e1", "x")
+    await delivery.withdraw(ADDRESS, "e1")
+    await delivery.since_last_turn(ADDRESS.key, before=row.id)
     await delivery.bind(Binding(address=ADDRESS, agent_id=AGENT, conversation_id=CONVERSATION))
     await delivery.binding(ADDRESS.key)
     await delivery.binding_of(CONVERSATION)
@@ -66,12 +69,18 @@ async def use_messages(world: World) -> None:
     await delivery.outgoing(CHAT)
     await delivery.outbox_of(ADDRESS.key)
     await delivery.mark_attempted("i1")
-    await delivery.interrupted()
+    await delivery.count_unknown("i1")
+    await delivery.shown_message(CHAT, "m1")
     await delivery.split("i1", [text_item("i1"), text_item("i1/2")])
     await delivery.defer("i1", START, "")
     await delivery.mark_sent("i1", "m1", content=text_item("i1").content)
     await delivery.amend("i1", text_item("i1", "new").content)
     await delivery.fail("i2", OutboxState.FAILED, "")
+    await delivery.direct_addresses(PersonId("person-1"))
+    await delivery.migrate_chat(ADDRESS, "222")
+    await world.stores.attachments.attachments_of([row.id])
+    await world.stores.sessions.append_lines(CONVERSATION, ["x"])
+    await world.stores.sessions.lines_after(CONVERSATION, 0)
 
 
 async def use_a_turn(world: World) -> None:
@@ -123,6 +132,8 @@ async def use_people(world: World) -> None:
     await people.is_admitted("telegram:2")
     await people.record(AuditEntry(at=START, who="", what="", detail={}))
     await people.audit()
+    await people.set_place(Place(key=CHAT, state=PlaceState.ASKED, by=None, at=START))
+    await people.place(CHAT)
 
 
 async def test_no_operation_reads_a_whole_table(tmp_path):

@@ -24,6 +24,7 @@ from tests.core.stores.samples import ROOT
 NAMES = {
     *("agents", "conversations", "prompts", "messages", "runs", "run_events", "turns", "tool_calls", "approvals"),
     *("grants", "bindings", "inbox", "outbox", "people", "identities", "pairings", "audit", "work_items"),
+    *("attachments", "places", "session_lines"),
 }
 
 
@@ -33,12 +34,28 @@ async def migrated(tmp_path):
     return tmp_path / "host.db"
 
 
-def definitions(path) -> dict[str, str]:
-    query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
+def definitions(path) -> dict[str, object]:
+    """Return what a database consists of by name; the order of a table's columns does not count."""
+    query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     connection = sqlite3.connect(path)
-    rows = connection.execute(query).fetchall()
+    found = {
+        name: table_shape(connection, name, sql) if kind == "table" else re.sub(r'[\s"]+', " ", sql)
+        for kind, name, sql in connection.execute(query).fetchall()
+        if name != "alembic_version"
+    }
     connection.close()
-    return {name: re.sub(r'[\s"]+', " ", sql) for name, sql in rows if name != "alembic_version"}
+    return found
+
+
+def table_shape(connection: sqlite3.Connection, name: str, sql: str) -> object:
+    columns = {row[1:] for row in connection.execute(f"PRAGMA table_info({name})")}
+    references = {row[2:] for row in connection.execute(f"PRAGMA foreign_key_list({name})")}
+    unique = {
+        tuple(column[2] for column in connection.execute(f"PRAGMA index_info({index[1]})"))
+        for index in connection.execute(f"PRAGMA index_list({name})")
+        if index[2]
+    }
+    return columns, references, unique, "AUTOINCREMENT" in sql
 
 
 def test_the_tables_are_those_of_the_design():
