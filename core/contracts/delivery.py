@@ -189,6 +189,10 @@ class DeliveryStore(Protocol):
         """Return the newest visible or pending rows of an address, oldest first."""
         ...
 
+    async def outbox_of_turn(self, turn_id: TurnId) -> tuple[OutboxRow, ...]:
+        """Return every row of a turn, in whatever state, in the order of its chats."""
+        ...
+
     async def shown_message(self, key: str, external_id: str) -> OutboxRow | None:
         """Return the row of a chat (see `chat_key`) that is visible as that message."""
         ...

@@ -166,6 +166,10 @@ class TranscriptStore(Protocol):
         """Return the run of that request, if it was ever begun."""
         ...
 
+    async def runs_of_turn(self, turn_id: TurnId) -> tuple[Run, ...]:
+        """Return the runs of a turn, oldest first."""
+        ...
+
     async def events(self, run_id: RunId, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
         """Return stored events with `seq > after`, in order."""
         ...

@@ -46,6 +46,11 @@ _NEWEST_BINDING = select(BINDINGS).order_by(BINDINGS.c.bound_at.desc()).limit(1)
 _BINDING = _NEWEST_BINDING.where(BINDINGS.c.address_key == bindparam("of_address"))
 _BINDING_OF = _NEWEST_BINDING.where(BINDINGS.c.conversation_id == bindparam("of_conversation"))
 _BOUND = select(BINDINGS.c.conversation_id).where(BINDINGS.c.address_key == bindparam("of_address"))
+_OF_TURN = (
+    select(OUTBOX)
+    .where(OUTBOX.c.turn_id == bindparam("of_turn"))
+    .order_by(OUTBOX.c.chat_key, OUTBOX.c.position, OUTBOX.c.part)
+)
 _SHOWN = select(OUTBOX).where(
     OUTBOX.c.chat_key == bindparam("of_chat"), OUTBOX.c.external_id == bindparam("of_message")
 )
@@ -198,6 +203,12 @@ class SqlDelivery:
 
         def operation(connection: Connection) -> tuple[OutboxRow, ...]:
             return tuple(outbox_from(row) for row in reversed(connection.execute(statement).all()))
+
+        return await self._database.read(operation)
+
+    async def outbox_of_turn(self, turn_id: TurnId) -> tuple[OutboxRow, ...]:
+        def operation(connection: Connection) -> tuple[OutboxRow, ...]:
+            return tuple(outbox_from(row) for row in connection.execute(_OF_TURN, {"of_turn": turn_id}))
 
         return await self._database.read(operation)
 

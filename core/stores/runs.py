@@ -10,7 +10,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from core.contracts.agents import CompiledPrompt
 from core.contracts.errors import ConversationBusy, InvalidInput, NotFound
 from core.contracts.events import MessageStored, RunEvent, RunFinished
-from core.contracts.ids import ConversationId, RunId
+from core.contracts.ids import ConversationId, RunId, TurnId
 from core.contracts.ledger import CallState
 from core.contracts.messages import Message, Role, tool_calls
 from core.contracts.runs import Claim, Run, RunStatus, Usage
@@ -28,6 +28,7 @@ _RUN = select(RUNS).where(RUNS.c.id == bindparam("of_run"))
 _RUN_OF_REQUEST = select(RUNS).where(
     RUNS.c.conversation_id == bindparam("of_conversation"), RUNS.c.request_id == bindparam("of_request")
 )
+_RUNS_OF_TURN = select(RUNS).where(RUNS.c.turn_id == bindparam("of_turn")).order_by(RUNS.c.started_at, RUNS.c.id)
 _ACTIVE_RUN = select(RUNS.c.id).where(RUNS.c.conversation_id == bindparam("of_conversation"), RUN_IS_ACTIVE)
 _OPEN_TURN = select(TURNS.c.id).where(TURNS.c.conversation_id == bindparam("of_conversation"), TURN_IS_OPEN)
 _INSERT_CALLS = insert(TOOL_CALLS)
@@ -108,6 +109,11 @@ def find_run(connection: Connection, conversation_id: ConversationId, request_id
     key = {"of_conversation": conversation_id, "of_request": request_id}
     row = connection.execute(_RUN_OF_REQUEST, key).one_or_none()
     return None if row is None else run_from(row)
+
+
+def runs_of_turn(connection: Connection, turn_id: TurnId) -> tuple[Run, ...]:
+    """See `TranscriptStore.runs_of_turn`."""
+    return tuple(run_from(row) for row in connection.execute(_RUNS_OF_TURN, {"of_turn": turn_id}))
 
 
 def active_run(connection: Connection, conversation_id: ConversationId) -> RunId | None:

@@ -156,6 +156,9 @@ class SqlTranscripts:
     async def find_run(self, conversation_id: ConversationId, request_id: str) -> Run | None:
         return await self._database.read(lambda connection: runs.find_run(connection, conversation_id, request_id))
 
+    async def runs_of_turn(self, turn_id: TurnId) -> tuple[Run, ...]:
+        return await self._database.read(lambda connection: runs.runs_of_turn(connection, turn_id))
+
     async def events(self, run_id: RunId, *, after: int = 0, limit: int = 1000) -> tuple[RunEvent, ...]:
         return await self._database.read(lambda connection: _events(connection, run_id, after, limit))
 

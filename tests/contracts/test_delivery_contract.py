@@ -275,6 +275,16 @@ async def test_a_visible_message_is_found_by_its_id(world: World):
     assert await world.stores.delivery.shown_message(CHAT, "m8") is None
 
 
+async def test_everything_that_a_turn_sent_is_found_in_any_state(world: World):
+    await seed(world)
+    await world.stores.ledger.begin_turn(turn(), inbox_ids=(), live=text_item("live"))
+    await world.stores.delivery.post([text_item("memory")], turn_id=TURN)
+    await world.stores.delivery.mark_sent("memory", "m1", content=text_item("memory").content)
+    await world.stores.delivery.post([text_item("other")])
+    rows = await world.stores.delivery.outbox_of_turn(TURN)
+    assert [(row.item.id, row.state) for row in rows] == [("live", OutboxState.LIVE), ("memory", OutboxState.SENT)]
+
+
 async def test_unknown_sends_are_counted_for_good(world: World):
     await post(world, "1")
     assert [await world.stores.delivery.count_unknown("1") for _ in range(2)] == [1, 2]

@@ -350,6 +350,17 @@ async def test_messages_come_in_order_behind_a_number(world: World):
     assert [message.seq for message in page] == [3, 4]
 
 
+async def test_the_runs_of_a_turn_come_oldest_first(world: World):
+    await seed(world)
+    claim = await world.stores.ledger.begin_turn(turn(), inbox_ids=(), live=None)
+    for run_id in ("run-b", "run-a"):
+        await world.stores.transcripts.begin_run(claim, run_start(run_id))
+        await world.stores.transcripts.finish_run(claim, run_end(None, run_id=run_id))
+        await world.clock.advance(timedelta(seconds=1))
+    assert [run.id for run in await world.stores.transcripts.runs_of_turn(TurnId("turn-1"))] == ["run-b", "run-a"]
+    assert await world.stores.transcripts.runs_of_turn(TurnId("turn-9")) == ()
+
+
 async def test_a_turns_usage_is_the_sum_of_its_runs(world: World):
     await seed(world)
     claim = await world.stores.ledger.begin_turn(turn(), inbox_ids=(), live=None)

@@ -44,7 +44,7 @@ WHOLE_ON_PURPOSE = {
     "SCAN audit": "the newest entries: from the end, as many as asked for",
     "SCAN approvals USING INDEX uq_approvals_open": "a partial index: all open ones are wanted",
     "SCAN turns USING INDEX uq_turns_open": "a partial index: all open ones are wanted",
-    "SCAN bindings USING INDEX ix_bindings_conversation": "where one person talks alone, when the host has something to tell them",
+    "SCAN bindings USING INDEX ix_bindings_conversation": "where one person talks alone, to tell them something",
     "SCAN pairings USING INDEX uq_pairings_open": "a partial index: all open ones are wanted",
 }
 """Plans that read a whole table or index, with the reason why they may."""
@@ -119,6 +119,8 @@ async def use_a_turn(world: World) -> None:
     await ledger.cancel_requested(TURN)
     await ledger.finish_turn(claim, TURN, TurnEnd(outcome=TurnOutcome.COMPLETED, outgoing=(text_item("live"),)))
     await transcripts.usage_since(TURN)
+    await transcripts.runs_of_turn(TURN)
+    await world.stores.delivery.outbox_of_turn(TURN)
     await transcripts.conversations(AGENT)
 
 
