@@ -31,6 +31,7 @@ async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Ca
             model=agent_model(settings, configured),
             permission_mode=configured.permission_mode,
             workspace=str(configured.workspace),
+            queue_mode=configured.queue_mode,
         )
         known = await backend.find_agent(name)
         if known is not None:

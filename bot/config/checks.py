@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from bot.config.model import (
     DEFAULT_AGENT,
     DEFAULT_NAME,
     DEMO_MODEL,
+    AccessSettings,
     AgentSection,
     BudgetSettings,
     Channels,
     DiscordSettings,
-    GroupTalk,
     ModelSection,
     NetworkAccess,
     Settings,
@@ -54,12 +55,34 @@ def check(settings: Settings, place: Place) -> None:
         ConfigError: The first contradiction found.
     """
     _check_names(settings, place)
+    _check_telegram(settings, place.child("channels").child("telegram"))
     _check_slack(settings.channels.slack, place.child("channels").child("slack"))
     _check_tokens_differ(settings, place)
-    _check_folders(settings, place)
+    _check_bots(settings.access, place.child("access").child("bots"))
+    check_folders(settings, place)
     _check_built(settings, place)
     if settings.permissions.remind_after >= settings.permissions.deadline:
         raise place.child("permissions").child("remind_after").error("must be shorter than permissions.deadline")
+
+
+def check_folders(settings: Settings, place: Place) -> None:
+    """Refuse a workspace that holds what no agent may reach: its commands may do there what they like.
+
+    Raises:
+        ConfigError: The first such workspace.
+    """
+    for name, agent in settings.agents.items():
+        workspace = agent.workspace.resolve()
+        for path, words in _out_of_reach(settings).items():
+            # A link is held where it stands and where it leads: either end can be replaced.
+            if path.resolve().is_relative_to(workspace) or path.parent.resolve().is_relative_to(workspace):
+                where = place.child("agents").child(name).child("workspace")
+                raise where.error(f"{str(agent.workspace)!r} holds {words}, which no agent may reach")
+
+
+def out_of_reach(settings: Settings) -> tuple[Path, ...]:
+    """Return what no agent may read or write, by whatever tool."""
+    return tuple(_out_of_reach(settings))
 
 
 def secret_values(settings: Settings) -> tuple[tuple[str, str], ...]:
@@ -125,6 +148,17 @@ def _must_be_known(name: str, known: Mapping[str, object], place: Place, kind: s
         raise place.error(f"there is no [{kind}s.{name}]", closest(name, known) or f"{kind}s here: {', '.join(known)}")
 
 
+def _check_telegram(settings: Settings, place: Place) -> None:
+    telegram = settings.channels.telegram
+    if telegram is None:
+        return
+    if bool(telegram.webhook_url) != (telegram.webhook_secret is not None):
+        missing = "webhook_secret" if telegram.webhook_url else "webhook_url"
+        raise place.child(missing).error("is missing", "webhook_url and webhook_secret go together")
+    if telegram.webhook_url and telegram.webhook_listen.port and telegram.webhook_listen == settings.console.listen:
+        raise place.child("webhook_listen").error("is the same address as console.listen")
+
+
 def _check_slack(slack: SlackSettings | None, place: Place) -> None:
     if slack is not None and (slack.app_token is None) == (slack.signing_secret is None):
         raise place.error("needs either app_token (Socket Mode) or signing_secret (HTTP)")
@@ -141,13 +175,19 @@ def _check_tokens_differ(settings: Settings, place: Place) -> None:
         seen[secret] = name
 
 
-def _check_folders(settings: Settings, place: Place) -> None:
-    data = settings.host.data_dir.resolve()
-    for name, agent in settings.agents.items():
-        workspace = agent.workspace.resolve()
-        if data.is_relative_to(workspace):
-            where = place.child("agents").child(name).child("workspace")
-            raise where.error(f"{str(agent.workspace)!r} holds host.data_dir, which no agent may reach")
+def _check_bots(access: AccessSettings, place: Place) -> None:
+    for number, bot in enumerate(access.bots):
+        if bot in {*access.owners, *access.operators}:
+            raise place.child(number).error(f"{bot!r} is an owner or operator, too", "another bot only talks")
+
+
+def _out_of_reach(settings: Settings) -> Mapping[Path, str]:
+    paths = {settings.host.data_dir: "host.data_dir"}
+    if settings.source is not None:
+        paths[settings.source] = "the configuration file"
+    if settings.last_good is not None:
+        paths[settings.last_good.parent] = "the copies of configurations that worked"
+    return paths
 
 
 def _check_built(settings: Settings, place: Place) -> None:
@@ -165,7 +205,6 @@ def _later_warnings(settings: Settings) -> Iterator[str]:
     later = {
         "channels.slack": settings.channels.slack is not None,
         "channels.discord": settings.channels.discord is not None,
-        "access.groups": settings.access.groups is not GroupTalk.MENTION,
         "budgets": settings.budgets != BudgetSettings(),
         **{f"models.{name}.fallbacks": bool(model.fallbacks) for name, model in settings.models.items()},
     }

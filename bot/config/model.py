@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,13 +25,16 @@ from bot.config.values import (
     filled_text,
     identity,
     listen,
+    listen_address,
     money,
     optional_directory,
+    public_address,
     secret,
+    size,
     text,
     zone,
 )
-from core.contracts.agents import ModelSettings, PermissionMode
+from core.contracts.agents import ModelSettings, PermissionMode, QueueMode
 from core.contracts.permissions import Action, PersonRole
 from core.permissions.approvals import DEFAULT_APPROVERS
 from core.permissions.rules import Rule, RuleError, make_rule
@@ -39,6 +43,12 @@ DEFAULT_NAME = "main"
 DEFAULT_AGENT = "lodger"
 DEMO_MODEL = "scripted/demo"
 DEFAULT_LISTEN = ListenAddress(host="127.0.0.1", port=8787)
+DEFAULT_WEBHOOK_LISTEN = ListenAddress(host="127.0.0.1", port=8788)
+SHORTEST_INBOX = timedelta(days=2)
+"""Platforms send again for a day what they do not know to have arrived; until then it must be recognised."""
+
+# core.telegram.org/bots/api#setwebhook, secret_token, read 2026-11-30
+_WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
 
 
 class LogLevel(StrEnum):
@@ -74,7 +84,11 @@ class DirectMessages(StrEnum):
 
 
 class GroupTalk(StrEnum):
-    """What an agent answers in an admitted group."""
+    """What an agent answers in an admitted group.
+
+    `MENTION`: what mentions it or replies to it, and all in a thread that it shares with one person
+    alone. `PARTICIPATE`: also every message of a thread it has answered in. `ALL`: every message.
+    """
 
     MENTION = "mention"
     PARTICIPATE = "participate"
@@ -100,11 +114,15 @@ class NetworkAccess(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """`[host]`. No `database_url`: SQLite in `data_dir`; it is a secret because it may hold a password."""
+    """`[host]`. No `database_url`: SQLite in `data_dir`; it is a secret because it may hold a password.
+
+    `attachment_limit` is the largest file, in bytes, that is taken from a message.
+    """
 
     data_dir: Annotated[Path, directory] = Path("~/.local/share/lodger")
     database_url: Annotated[Secret | None, _database_url] = None
     time_zone: Annotated[str, zone] = "UTC"
+    attachment_limit: Annotated[int, size] = 20_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,21 +169,28 @@ class ModelSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSection:
-    """`[agents.NAME]`. `model` names a `[models.NAME]`; `memory` is a folder of initial files."""
+    """`[agents.NAME]`. `model` names a `[models.NAME]`; `memory` is a folder of initial files.
+
+    `queue_mode` is what becomes of a message that comes while a turn runs.
+    """
 
     model: Annotated[str, text] = ""
     permission_mode: Annotated[PermissionMode, Choice(PermissionMode)] = PermissionMode.ASK
     workspace: Annotated[Path, directory] = Path("~/lodger-workspace")
     memory: Annotated[Path | None, optional_directory] = None
+    queue_mode: Annotated[QueueMode, Choice(QueueMode)] = QueueMode.STEER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramSettings:
-    """`[channels.telegram]`."""
+    """`[channels.telegram]`. No `webhook_url`: updates are fetched; with one, `webhook_secret` is set, too."""
 
     token: Annotated[Secret, secret]
     agent: Annotated[str, text] = ""
     api_base: Annotated[str, address] = "https://api.telegram.org"
+    webhook_url: Annotated[str, public_address] = ""
+    webhook_secret: Annotated[Secret | None, _webhook_secret] = None
+    webhook_listen: Annotated[ListenAddress, listen_address] = DEFAULT_WEBHOOK_LISTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,13 +225,14 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """`[access]`: who may talk, steer and administer."""
+    """`[access]`: who may talk, steer and administer. `bots` are other bots that may talk."""
 
     owners: Annotated[tuple[str, ...], ListOf(identity)] = ()
     operators: Annotated[tuple[str, ...], ListOf(identity)] = ()
     direct_messages: Annotated[DirectMessages, Choice(DirectMessages)] = DirectMessages.PAIRING
     groups: Annotated[GroupTalk, Choice(GroupTalk)] = GroupTalk.MENTION
     allow: Annotated[tuple[str, ...], ListOf(identity)] = ()
+    bots: Annotated[tuple[str, ...], ListOf(identity)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,8 +273,27 @@ class BudgetSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionSettings:
+    """`[retention]`: for how long what is no longer needed is kept.
+
+    `events` of runs, `inbox` rows of handled messages, lines of headless `sessions`, `attachments`
+    and `overflow` files.
+    """
+
+    events: Annotated[timedelta, duration] = timedelta(days=7)
+    inbox: Annotated[timedelta, _inbox_age] = timedelta(days=30)
+    sessions: Annotated[timedelta, duration] = timedelta(days=7)
+    attachments: Annotated[timedelta, duration] = timedelta(days=30)
+    overflow: Annotated[timedelta, duration] = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The whole configuration, checked. `source` is None where no file was found."""
+    """The whole configuration, checked.
+
+    `source` is the absolute path of its file, None where there is none. `last_good` is where the
+    text that worked last is kept for a start at which that file is refused; None without a file.
+    """
 
     host: Annotated[HostSettings, Section(HostSettings)] = field(default_factory=HostSettings)
     logs: Annotated[LogSettings, Section(LogSettings)] = field(default_factory=LogSettings)
@@ -260,7 +305,9 @@ class Settings:
     permissions: Annotated[PermissionSettings, Section(PermissionSettings)] = field(default_factory=PermissionSettings)
     sandbox: Annotated[SandboxSettings, Section(SandboxSettings)] = field(default_factory=SandboxSettings)
     budgets: Annotated[BudgetSettings, Section(BudgetSettings)] = field(default_factory=BudgetSettings)
+    retention: Annotated[RetentionSettings, Section(RetentionSettings)] = field(default_factory=RetentionSettings)
     source: Path | None = None
+    last_good: Path | None = None
     warnings: tuple[str, ...] = ()
     """What works but should be changed, for doctor: one line each, no secret in any."""
 
@@ -272,6 +319,20 @@ def _database_url(value: object, place: Place) -> Secret | None:
     if not url.reveal().startswith(("sqlite", "postgresql+psycopg://")):
         raise place.error("expected a database address", "postgresql+psycopg://..., or nothing for SQLite in data_dir")
     return url
+
+
+def _webhook_secret(value: object, place: Place) -> Secret:
+    given = secret(value, place)
+    if _WEBHOOK_SECRET.fullmatch(given.reveal()) is None:
+        raise place.error("expected 1 to 256 letters (A-Z, a-z), digits, _ and -", "openssl rand -hex 32 makes one")
+    return given
+
+
+def _inbox_age(value: object, place: Place) -> timedelta:
+    age = duration(value, place)
+    if age < SHORTEST_INBOX:
+        raise place.wrong("2d or more", value, "platforms send messages again for a day, which must be recognised")
+    return age
 
 
 def _rule(section: RuleSection, place: Place) -> Rule:

@@ -18,9 +18,10 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A parsed file. `file` is None where nothing was read and all is default."""
+    """A parsed file. `file` is None where nothing was read and all is default; `data` is its text, as it was."""
 
     file: Path | None = None
+    data: bytes = field(default=b"", repr=False)
     table: Mapping[str, object] = field(default_factory=dict)
     positions: Mapping[KeyPath, Position] = field(default_factory=dict)
 
@@ -39,12 +40,21 @@ def read_document(file: Path) -> Document:
         raise ConfigError("this is a directory, not a file", file=file) from None
     except OSError as error:
         raise ConfigError(f"the file cannot be read: {error.strerror}", file=file) from error
+    return parse_document(data, file)
+
+
+def parse_document(data: bytes, file: Path) -> Document:
+    """Parse the text of a file.
+
+    Raises:
+        ConfigError: It is not UTF-8, or is not TOML.
+    """
     text = _text(data, file)
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(error, text, file) from error
-    return Document(file=file, table=table, positions=key_positions(text.replace("\r\n", "\n")))
+    return Document(file=file, data=data, table=table, positions=key_positions(text.replace("\r\n", "\n")))
 
 
 def _text(data: bytes, file: Path) -> str:

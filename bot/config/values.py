@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -21,7 +22,13 @@ T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
 _SHOWN_CHARS = 60
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?")
+_LONGEST_DURATION = timedelta(days=3650)
+_SIZE = re.compile(r"(\d{1,9})(B|kB|MB|GB|KiB|MiB|GiB)")
+_SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_PUBLIC_ADDRESS = re.compile(
+    r"(?P<scheme>https?)://(?P<host>[^\s/?#:\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>\d{1,5}))?(?:/[^\s?#]*)?"
+)
 _LISTEN = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:/\s]+):(?P<port>\d{1,5})")
 _LAST_PORT = 65_535
 _IDENTITY = re.compile(r"[a-z]+:[^\s:][^\s]*")
@@ -136,9 +143,20 @@ def duration(value: object, place: Place) -> timedelta:
         raise place.wrong("a duration", value, 'write it as "90s", "15m", "24h" or "7d"')
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     length = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    if not length:
-        raise place.wrong("a duration above zero", value)
+    if not timedelta(0) < length <= _LONGEST_DURATION:
+        raise place.wrong(f"a duration above zero, of {_LONGEST_DURATION.days} days at most", value)
     return length
+
+
+def size(value: object, place: Place) -> int:
+    """Read a size such as `20MB` or `512KiB` and return it in bytes; never a bare number."""
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise place.wrong("a size", value, 'write it as "500kB", "20MB" or "20MiB"')
+    size_bytes = int(match[1]) * _SIZE_UNITS[match[2]]
+    if not size_bytes:
+        raise place.wrong("a size above zero", value)
+    return size_bytes
 
 
 def directory(value: object, place: Place) -> Path:
@@ -162,10 +180,32 @@ def address(value: object, place: Place) -> str:
     return url
 
 
+def public_address(value: object, place: Place) -> str:
+    """Read the https address at which others reach this host; an empty text is none.
+
+    Plain http is for a platform on this very machine.
+    """
+    url = text(value, place)
+    if not url:
+        return ""
+    if "@" in url:
+        # Not shown: what stands before the @ may be a password.
+        raise place.error("must not hold a name or a password")
+    match = _PUBLIC_ADDRESS.fullmatch(url)
+    if match is None or int(match["port"] or 0) > _LAST_PORT:
+        raise place.wrong("an https address", value, 'for example "https://bot.example.com/telegram"')
+    if match["scheme"] == "http" and not _is_loopback(match["host"].strip("[]")):
+        raise place.wrong("an address that begins with https://", value)
+    return url
+
+
 def listen(value: object, place: Place) -> ListenAddress | None:
     """Read `HOST:PORT`; an empty text is none."""
-    if value == "":
-        return None
+    return None if value == "" else listen_address(value, place)
+
+
+def listen_address(value: object, place: Place) -> ListenAddress:
+    """Read `HOST:PORT`."""
     match = _LISTEN.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match["port"]) > _LAST_PORT:
         raise place.wrong("HOST:PORT", value, 'for example "127.0.0.1:8787"')
@@ -238,6 +278,13 @@ def shown(value: object) -> str:
         return "true" if value else "false"
     written = repr(value) if isinstance(value, str) else str(value)
     return written if len(written) <= _SHOWN_CHARS else f"{written[:_SHOWN_CHARS]}..."
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _kind(value: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from bot.config.checks import secret_values
 from bot.config.errors import ConfigError
 from bot.config.load import load_settings
-from core.contracts.agents import PermissionMode
+from core.contracts.agents import PermissionMode, QueueMode
 from core.contracts.permissions import Action
 
 TOKEN = "123456789:" + "D" * 35
@@ -28,6 +28,11 @@ def test_without_a_file_everything_is_default(tmp_path):
     assert settings.channels.telegram is settings.channels.slack is settings.channels.discord is None
     assert settings.permissions.approvers == ("owner", "operator")
     assert settings.permissions.deadline == timedelta(hours=24)
+    assert settings.host.attachment_limit == 20_000_000
+    assert settings.access.bots == ()
+    assert settings.agents["lodger"].queue_mode is QueueMode.STEER
+    assert settings.retention.events == settings.retention.sessions == timedelta(days=7)
+    assert settings.retention.inbox == settings.retention.attachments == settings.retention.overflow
     assert settings.warnings == ()
 
 
@@ -109,6 +114,8 @@ def test_everything_of_the_design_can_be_set(load, tmp_path):
         network = "full"
         [budgets]
         per_day_usd = 3
+        [retention]
+        inbox = "2d"
         """,
         ANTHROPIC_API_KEY="key-of-anthropic",
         SLACK_BOT_TOKEN="xoxb-" + "1" * 20,
@@ -124,6 +131,7 @@ def test_everything_of_the_design_can_be_set(load, tmp_path):
     assert settings.permissions.rules[0].action is Action.ALLOW
     assert settings.permissions.deadline == timedelta(minutes=90)
     assert settings.budgets.per_day_usd == 3.0
+    assert settings.retention.inbox == timedelta(days=2)
     assert dict(secret_values(settings))["models.main.api_key"] == "key-of-anthropic"
     assert "from-the-keyring" in {value for _, value in secret_values(settings)}
     assert any("budgets has no effect yet" in warning for warning in settings.warnings)

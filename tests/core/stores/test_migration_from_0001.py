@@ -6,59 +6,19 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine
-from sqlalchemy.pool import NullPool
 
 from core.contracts.agents import QueueMode
 from core.contracts.delivery import InboxState, OutboxState
 from core.contracts.ids import ConversationId
 from core.stores import schema
-from tests.core.stores.samples import ADDRESS, AGENT, CHAT, START, agent, inbound, open_world, text_item
-
-AT = int(START.timestamp() * 1_000_000)
-EVENT = (
-    '{"address":{"channel":"telegram","account":"bot","chat":"111","thread":null},"key":"e1",'
-    '"sender":{"identity":"telegram:111","name":"Alice","is_bot":false},'
-    '"body":{"type":"message","text":"hi","attachments":[],"addressed":true},'
-    f'"privacy":"direct","sent_at_us":{AT},"external_id":"m1"}}'
-)
-ADDRESS_JSON = '{"channel":"telegram","account":"bot","chat":"111","thread":null}'
-CONTENT = '{"type":"text","markdown":"hi","silent":false}'
-ROWS = (
-    (
-        "INSERT INTO agents VALUES ('agent-1','lodger','{\"name\":\"main\",\"model\":\"scripted/demo\"}','ask',"
-        f"'default','/srv/space','memory-1',{AT})"
-    ),
-    f"INSERT INTO conversations VALUES ('conv-1','agent-1','[\"everyone\"]',NULL,3,1,{AT},'',0,'')",
-    f"INSERT INTO bindings VALUES ('telegram/bot/111','{ADDRESS_JSON}','agent-1','conv-1',{AT})",
-    (
-        "INSERT INTO inbox (channel,account,event_key,address_key,state,conversation_id,turn_id,event,received_at)"
-        f" VALUES ('telegram','bot','e1','telegram/bot/111','queued','conv-1',NULL,'{EVENT}',{AT})"
-    ),
-    (
-        "INSERT INTO outbox VALUES ('o1',1,0,'telegram/bot/111','telegram/bot/111',"
-        f"'{ADDRESS_JSON}','{CONTENT}','m1',NULL,1,'pending',NULL,{AT},NULL,{AT},'')"
-    ),
-)
-"""Rows as the first release wrote them."""
+from tests.core.stores.first_release import make_first_release
+from tests.core.stores.samples import ADDRESS, AGENT, CHAT, agent, inbound, open_world, text_item
 
 
 @pytest.fixture
 def first_release(tmp_path):
     path = tmp_path / "host.db"
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
-    with engine.begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", "core.stores:migrations")
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-    connection = sqlite3.connect(path)
-    with connection:
-        for row in ROWS:
-            connection.execute(row)
-    connection.close()
+    make_first_release(path)
     return path
 
 
