@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from channels.contract import TextUnit
+from channels.outline import Outline
 
-_FENCE = re.compile(r"[ \t]*(?P<marker>`{3,}|~{3,})(?P<info>[^\n]*)")
 _ENTITY = re.compile(r"&#?[A-Za-z0-9]{1,31};")
 _ENTITY_CHARS = 34
-_LONGEST_MARKER = 16
-"""A longer run of backticks is decoration, and repeating it would leave no room for text."""
-_LONGEST_LANGUAGE = 24
+_LONGEST_LOOKAHEAD_CHARS = 512
+"""How far behind a part is read, so that a link or the head of a table that begins in it is known."""
 
-_PREFERRED_CUTS = (("\n\n", 0.5), ("\n", 0.3), (" ", 0.2))
-"""Where to cut, best first, and what share of a part must at least be filled by it."""
+_LEAST_FILLED = (0.5, 0.4, 0.5, 0.3, 0.3)
+"""By the quality of the line that follows, best first: what share of a part a cut must leave filled."""
+_LEAST_FILLED_BY_WORDS = 0.2
 
 _ZERO_WIDTH_JOINER = "\u200d"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One message. `content` is the text's own; `head` and `tail` are lines that were added around it.
+
+    `head` opens a fenced block again that the part before had to close, or repeats the first two
+    lines of a table; `tail` closes a fenced block.
+    """
+
+    head: str
+    content: str
+    tail: str
+
+    @property
+    def text(self) -> str:
+        """Return the message."""
+        return self.head + self.content + self.tail
 
 
 def measure(text: str, unit: TextUnit) -> int:
@@ -40,34 +58,43 @@ def fitting(text: str, start: int, limit: int, unit: TextUnit) -> int:
     return end
 
 
+def safe_end(text: str, limit: int, unit: TextUnit) -> int:
+    """Return the end of the longest beginning of `text` that fits and breaks no character."""
+    end = fitting(text, 0, limit, unit)
+    return next((index for index in range(end, 0, -1) if is_safe_cut(text, index)), end)
+
+
 def split_text(text: str, limit: int, unit: TextUnit) -> tuple[str, ...]:
-    """Cut `text` into parts of at most `limit` units.
+    """Return the messages of `cut_text`."""
+    return tuple(part.text for part in cut_text(text, limit, unit))
+
+
+def cut_text(text: str, limit: int, unit: TextUnit) -> Iterator[Part]:
+    """Cut `text` into parts of at most `limit` units, one by one as they are asked for.
 
     A fenced block that is cut is closed at the end of its part and opened again, with its
     language, at the start of the next one; a block that the text never closes is closed at the
-    end. Cuts prefer ends of paragraphs, lines and words, in this order, and never fall inside a
-    surrogate pair, a joined emoji, a base with its combining marks, or an entity such as `&lt;`.
-    A single one of these that is longer than a part is cut all the same.
+    end. A table that is cut between its rows repeats its head. So a part that is parsed alone has
+    no open block. Cuts prefer the starts of blocks (paragraphs, items, headings), then lines, then
+    words; they fall into a link, an address or code in a line only where nothing else is left,
+    and never inside a surrogate pair, a joined emoji, a base with its combining marks, or an
+    entity such as `&lt;`. A single one of these that is longer than a part is cut all the same.
 
     Args:
         text: Markdown.
-        limit: At least 64, so that fences leave room for text.
+        limit: From 64 on there is room for fences; below, blocks may be cut without.
         unit: What `limit` counts.
 
-    Returns:
-        The parts in order; without the added fence lines they join to `text`. Empty for "".
+    Yields:
+        The parts in order; their contents join to `text`. None for "".
     """
-    fences = _Fences(text)
-    parts: list[str] = []
-    start = 0
+    start, head = 0, ""
     while start < len(text):
-        opened = fences.open_at(start)
-        head = "" if opened is None else opened.head
-        end = _part_end(text, start, limit - measure(head, unit), unit, fences)
-        content = text[start:end]
-        parts.append(head + content + _closing(content, fences.open_at(end)))
-        start = end
-    return tuple(parts)
+        behind = start + limit + min(limit, _LONGEST_LOOKAHEAD_CHARS)
+        window = _Window(head, text[start:behind], limit, unit, is_last=behind >= len(text))
+        part, head = window.cut()
+        yield part
+        start += len(part.content)
 
 
 def is_safe_cut(text: str, index: int) -> bool:
@@ -108,118 +135,64 @@ def _regionals_before(text: str, index: int) -> int:
     return index - first
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fence:
-    """An open fenced block."""
+class _Window:
+    """One part to be, and what follows it; read alone, as its readers will read it."""
 
-    marker: str
-    language: str
+    def __init__(self, head: str, rest: str, limit: int, unit: TextUnit, *, is_last: bool) -> None:
+        self._text = head + rest
+        self._start = len(head)
+        self._limit = limit
+        self._unit = unit
+        self._is_last = is_last
+        self._outline = Outline(self._text)
 
-    @property
-    def head(self) -> str:
-        return f"{self.marker}{self.language}\n"
+    def cut(self) -> tuple[Part, str]:
+        """Return the part, and the head of the next one."""
+        whole = self._part(len(self._text))
+        if self._is_last and measure(whole.text, self._unit) <= self._limit:
+            return whole, ""
+        end = self._best_cut(self._furthest())
+        head = self._outline.reopening_at(end)
+        return self._part(end), head if 2 * measure(head, self._unit) <= self._limit else ""
 
-    def is_closed_by(self, line: re.Match[str]) -> bool:
-        marker = line["marker"]
-        return marker[0] == self.marker[0] and len(marker) >= len(self.marker) and not line["info"].strip()
+    def _part(self, end: int) -> Part:
+        closing = self._outline.closing_at(end) if self._room_for_closing() else ""
+        return Part(head=self._text[: self._start], content=self._text[self._start : end], tail=closing)
 
+    def _room_for_closing(self) -> int:
+        """Return what a closing may take; nothing where it would take too much."""
+        longest = self._outline.longest_closing(len(self._text))
+        return longest if 3 * longest <= self._limit else 0
 
-class _Fences:
-    """Which fenced block, if any, is open at each place of a text."""
+    def _furthest(self) -> int:
+        """Return the last place where the part may end; always behind its start."""
+        end = fitting(self._text, 0, self._limit - self._room_for_closing(), self._unit)
+        last_visible = len(self._text.rstrip()) - 1
+        if self._is_last and self._start < last_visible < end:
+            end = last_visible  # a part of blanks would be no message
+        return max(end, self._start + 1)
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._changes: list[int] = [0]
-        self._states: list[_Fence | None] = [None]
-        start = 0
-        while start < len(text):
-            line_end = text.find("\n", start)
-            following = len(text) if line_end < 0 else line_end + 1
-            self._read_line(start, following)
-            start = following
-
-    def _read_line(self, start: int, following: int) -> None:
-        line = _FENCE.match(self._text, start)
-        if line is None or len(line["marker"]) > _LONGEST_MARKER:
-            return
-        opened = self._states[-1]
-        if opened is None:
-            if "`" in line["marker"] and "`" in line["info"]:
-                return  # CommonMark: inline code, no fence
-            # Open from behind the marker, so that even a line of endless "info" can be cut.
-            self._change(line.end("marker"), _Fence(marker=line["marker"], language=_language(line["info"])))
-        elif opened.is_closed_by(line):
-            self._change(following, None)
-
-    def _change(self, index: int, state: _Fence | None) -> None:
-        self._changes.append(index)
-        self._states.append(state)
-
-    def open_at(self, index: int) -> _Fence | None:
-        """Return the block that a part which ends at `index` must close."""
-        return self._states[self._change_before(index)]
-
-    def longest_closing(self, start: int, end: int) -> int:
-        """Return how many units closing any block that is open in the range may take."""
-        states = self._states[self._change_before(start) : self._change_before(end) + 1]
-        return max((len(state.marker) + 1 for state in states if state is not None), default=0)
-
-    def is_safe_cut(self, index: int) -> bool:
-        """Return whether neither side of a cut gains or loses a fence line, or is an empty block."""
-        line_start = self._text.rfind("\n", 0, index) + 1
-        here = _FENCE.match(self._text, index)
-        opened = self.open_at(index)
-        if line_start == index:
-            closes_here = opened is not None and here is not None and opened.is_closed_by(here)
-            return not closes_here and not self._opens_in_line_before(index)
-        if here is not None or (opened is not None and self._text.startswith("\n", index)):
-            return False  # the second: it could not be told from a cut behind that newline
-        line = _FENCE.match(self._text, line_start)
-        # Of a line that looks like a fence, only the "info" of a true opening line may be cut.
-        return line is None or (index > line.end("marker") == self._changes[self._change_before(index)])
-
-    def _opens_in_line_before(self, line_start: int) -> bool:
-        change = self._change_before(line_start)
-        return self._states[change] is not None and self._changes[change] > self._text.rfind("\n", 0, line_start - 1)
-
-    def _change_before(self, index: int) -> int:
-        return bisect_right(self._changes, index) - 1
-
-
-def _language(info: str) -> str:
-    words = info.split(maxsplit=1)
-    return words[0] if words and len(words[0]) <= _LONGEST_LANGUAGE and words[0].isascii() else ""
-
-
-def _closing(content: str, opened: _Fence | None) -> str:
-    if opened is None:
-        return ""
-    return opened.marker if content.endswith("\n") else f"\n{opened.marker}"
-
-
-def _part_end(text: str, start: int, room: int, unit: TextUnit, fences: _Fences) -> int:
-    """Return where the part that begins at `start` ends; always behind `start`."""
-    end = fitting(text, start, room, unit)
-    if end == len(text) and measure(text[start:] + _closing(text[start:], fences.open_at(end)), unit) <= room:
-        return end
-    end = fitting(text, start, room - fences.longest_closing(start, end), unit)
-    for separator, share in _PREFERRED_CUTS:
-        floor = start + int((end - start) * share)
-        index = text.rfind(separator, floor, end)
-        while index > start:
-            cut = index + len(separator)
-            if cut <= end and fences.is_safe_cut(cut) and is_safe_cut(text, cut):
+    def _best_cut(self, end: int) -> int:
+        for quality, share in enumerate(_LEAST_FILLED):
+            for line in reversed(self._outline.lines_between(self._filled(end, share), end)):
+                cut = self._outline.line_start(line)
+                if self._outline.line_quality(line) <= quality and self._is_safe(cut):
+                    return cut
+        floor = self._filled(end, _LEAST_FILLED_BY_WORDS)
+        for cut in range(end, floor - 1, -1):
+            if self._text[cut - 1] == " " and self._is_safe(cut) and not self._outline.begins_block(cut):
                 return cut
-            index = text.rfind(separator, floor, index)
-    return _forced_cut(text, start, end, fences)
+        return self._forced_cut(end)
 
+    def _filled(self, end: int, share: float) -> int:
+        """Return the first place behind the start of the part that leaves it filled so much."""
+        return self._start + max(1, int((end - self._start) * share))
 
-def _forced_cut(text: str, start: int, end: int, fences: _Fences) -> int:
-    """Cut where nothing better is: between characters, else anywhere, but forward."""
-    for index in range(end, start, -1):
-        if is_safe_cut(text, index) and fences.is_safe_cut(index):
-            return index
-    for index in range(end, start, -1):
-        if is_safe_cut(text, index):
-            return index
-    return max(end, start + 1)
+    def _is_safe(self, cut: int) -> bool:
+        return is_safe_cut(self._text, cut) and self._outline.is_safe_cut(cut)
+
+    def _forced_cut(self, end: int) -> int:
+        """Cut where nothing better is: between characters, else anywhere, but forward."""
+        cuts = range(end, self._start, -1)
+        anywhere = next((cut for cut in cuts if is_safe_cut(self._text, cut)), end)
+        return next((cut for cut in cuts if self._is_safe(cut)), anywhere)

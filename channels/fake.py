@@ -9,21 +9,34 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from channels.chunking import measure
 from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
 from core.contracts.addresses import (
     Address,
+    Attachment,
     CardContent,
+    FileContent,
     InboundEvent,
-    OutboundContent,
     OutboundItem,
     PressBody,
+    ReactionContent,
+    Removal,
     TextContent,
 )
 from core.contracts.clock import Clock, SystemClock
-from core.contracts.errors import ChannelDown, ChannelError, SendLimited, SendUnknown, StoreError, TextTooLong
+from core.contracts.errors import (
+    ChannelDown,
+    ChannelError,
+    DownloadRefused,
+    SendLimited,
+    SendRejected,
+    SendUnknown,
+    StoreError,
+    TextTooLong,
+)
 
 FAKE_CAPABILITIES = Capabilities(
     text_limit=2000,
@@ -32,29 +45,42 @@ FAKE_CAPABILITIES = Capabilities(
     buttons=True,
     edit_interval=timedelta(0),
     code_limit=1000,
+    files=True,
+    reactions=True,
+    removals=True,
 )
 
 _RETRY_ACCEPT = timedelta(seconds=1)
 
 
+FakeContent: TypeAlias = TextContent | CardContent | FileContent
+"""What is a message of its own."""
+
+
 @dataclass(slots=True)
 class FakeMessage:
-    """A message as people see it now; `versions` are the contents it had, oldest first."""
+    """A message as people see it now; `versions` are the contents it had, oldest first.
+
+    `data` is what its file held when it was sent.
+    """
 
     external_id: str
     address: Address
-    content: OutboundContent
+    content: FakeContent
     item_id: str = ""
-    versions: list[OutboundContent] = field(default_factory=list)
+    versions: list[FakeContent] = field(default_factory=list)
+    data: bytes = b""
 
     @property
     def text(self) -> str:
-        """What can be read, a card's code included."""
+        """What can be read: a card's code and a file's name included."""
         match self.content:
             case TextContent(markdown=markdown):
                 return markdown
             case CardContent(text=text, code=code):
                 return f"{text}\n\n{code}" if code else text
+            case FileContent(name=name, caption=caption):
+                return f"{name}\n\n{caption}" if caption else name
 
     @property
     def buttons(self) -> dict[str, str]:
@@ -66,15 +92,20 @@ class FakeMessage:
 class FakeChannel:
     """Keeps everything it is given.
 
-    `messages` is what people see, `deliveries` what the outbox sent, `previews` and `statuses`
-    what replies showed, `acknowledgements` the texts that pressers saw, `accepted` the keys of
-    events that were durable before they were dropped here.
+    `messages` is what people see, `reactions` the agent's by the message they stand on,
+    `deliveries` what the outbox sent, `previews` and `statuses` what replies showed,
+    `acknowledgements` the texts that pressers saw, `accepted` the keys of events that were durable
+    before they were dropped here, `left` the groups that were left. `files` holds, by handle, what
+    `download` gives.
     """
 
     def __init__(
         self, name: str = "fake", *, capabilities: Capabilities = FAKE_CAPABILITIES, clock: Clock | None = None
     ) -> None:
         self.messages: dict[str, FakeMessage] = {}
+        self.reactions: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+        self.left: list[Address] = []
         self.deliveries: list[OutboundItem] = []
         self.previews: list[str] = []
         self.statuses: list[str] = []
@@ -86,6 +117,8 @@ class FakeChannel:
         self._events: deque[InboundEvent] = deque()
         self._arrived = asyncio.Event()
         self._failures: deque[ChannelError] = deque()
+        self._download_failures: deque[ChannelError] = deque()
+        self._leave_failures: deque[ChannelError] = deque()
         self._loses_next = False
         self._refusal: ChannelDown | None = None
         self._running = False
@@ -107,6 +140,14 @@ class FakeChannel:
     def fail_next(self, *errors: ChannelError) -> None:
         """Let the next sends, edits and previews fail, each with one of `errors`, without effect."""
         self._failures.extend(errors)
+
+    def fail_next_download(self, *errors: ChannelError) -> None:
+        """Let the next downloads fail, each with one of `errors`."""
+        self._download_failures.extend(errors)
+
+    def fail_next_leave(self, *errors: ChannelError) -> None:
+        """Let the next attempts to leave a group fail, each with one of `errors`."""
+        self._leave_failures.extend(errors)
 
     def lose_next_answer(self) -> None:
         """Let the next send take effect and raise `SendUnknown`."""
@@ -151,19 +192,35 @@ class FakeChannel:
         yield _FakeReply(self, address, on_sent)
 
     async def deliver(self, item: OutboundItem) -> str:
-        external_id = self.put(item)
+        external_id = await self._carry_out(item)
         self.deliveries.append(item)
         if self._loses_next:
             self._loses_next = False
             raise SendUnknown("the answer was lost")
         return external_id
 
-    def put(self, item: OutboundItem) -> str:
+    async def _carry_out(self, item: OutboundItem) -> str:
+        match item.content:
+            case TextContent() | CardContent():
+                return self.put(item, item.content)
+            case FileContent(path=path):
+                data = await asyncio.to_thread(_read, Path(path))
+                external_id = self.put(item, item.content)
+                self.messages[external_id].data = data
+                return external_id
+            case ReactionContent(emoji=emoji):
+                self._raise_if_scripted()
+                return self._react(item.reply_to, emoji)
+            case Removal():
+                self._raise_if_scripted()
+                return self._remove(item.external_id)
+            case _:
+                assert_never(item.content)
+
+    def put(self, item: OutboundItem, content: FakeContent) -> str:
         """Make an item visible and return its message's id; raises what was scripted."""
-        self._raise_if_refused()
-        if self._failures:
-            raise self._failures.popleft()
-        content = self._fitted(item.content)
+        self._raise_if_scripted()
+        content = self._fitted(content)
         message = self.messages.get(item.external_id or "")
         if message is None:
             external_id = str(next(self._ids))
@@ -173,8 +230,39 @@ class FakeChannel:
         message.versions.append(content)
         return message.external_id
 
+    def _react(self, message: str | None, emoji: str) -> str:
+        if message is None:
+            raise SendRejected("a reaction needs a message to stand on")
+        self.reactions.pop(message, None)
+        if emoji:
+            self.reactions[message] = emoji
+        return f"reaction/{message}"
+
+    def _remove(self, external_id: str | None) -> str:
+        if external_id is None:
+            raise SendRejected("a removal needs a message to take away")
+        self.messages.pop(external_id, None)
+        return external_id
+
     async def find(self, item: OutboundItem) -> str | None:
         return next((message.external_id for message in self.messages.values() if message.item_id == item.id), None)
+
+    async def download(self, attachment: Attachment, into: Path, *, limit_bytes: int) -> int:
+        self._raise_if_refused()
+        if self._download_failures:
+            raise self._download_failures.popleft()
+        data = self.files.get(attachment.handle)
+        if data is None:
+            raise DownloadRefused("there is no such file")
+        if len(data) > limit_bytes:
+            raise DownloadRefused(f"it is larger than {limit_bytes} bytes")
+        return await asyncio.to_thread(into.write_bytes, data)
+
+    async def leave(self, address: Address) -> None:
+        self._raise_if_refused()
+        if self._leave_failures:
+            raise self._leave_failures.popleft()
+        self.left.append(address)
 
     async def acknowledge(self, press: PressBody, text: str) -> None:
         self.acknowledgements.append((press, text))
@@ -183,18 +271,33 @@ class FakeChannel:
         detail = "running" if self._running else "not running"
         return Probe(healthy=self._running, detail=detail)
 
-    def _fitted(self, content: OutboundContent) -> OutboundContent:
+    def _fitted(self, content: FakeContent) -> FakeContent:
         limits = self._capabilities
         if isinstance(content, CardContent) and len(content.code) > limits.code_limit:
             content = replace(content, code=content.code[: limits.code_limit] + "… (cut)")
-        text = content.markdown if isinstance(content, TextContent) else content.text
-        if measure(text, limits.text_unit) > limits.text_limit:
-            raise TextTooLong(f"longer than {limits.text_limit} {limits.text_unit}")
+        match content:
+            case TextContent(markdown=text) | CardContent(text=text):
+                if measure(text, limits.text_unit) > limits.text_limit:
+                    raise TextTooLong(f"longer than {limits.text_limit} {limits.text_unit}")
+            case FileContent():
+                pass
         return content
+
+    def _raise_if_scripted(self) -> None:
+        self._raise_if_refused()
+        if self._failures:
+            raise self._failures.popleft()
 
     def _raise_if_refused(self) -> None:
         if self._refusal is not None:
             raise self._refusal
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SendRejected(f"the file cannot be read: {type(error).__name__}") from error
 
 
 class _FakeReply:
@@ -211,11 +314,10 @@ class _FakeReply:
         if self._ended or not text.strip():
             return
         shown = text[: self._channel.capabilities.text_limit]
-        item = OutboundItem(
-            id="", address=self._address, content=TextContent(markdown=shown), external_id=self._external_id
-        )
+        content = TextContent(markdown=shown)
+        item = OutboundItem(id="", address=self._address, content=content, external_id=self._external_id)
         try:
-            external_id = self._channel.put(item)
+            external_id = self._channel.put(item, content)
         except SendLimited:
             return
         except ChannelError:

@@ -13,22 +13,31 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
 from core.contracts.addresses import (
     Address,
+    Attachment,
     CardContent,
+    DeleteBody,
+    EditBody,
+    FileContent,
+    InboundBody,
     InboundEvent,
     MessageBody,
     OutboundContent,
     OutboundItem,
     PressBody,
     Privacy,
+    ReactionContent,
+    Removal,
     Sender,
+    TextContent,
 )
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown, TextTooLong
+from core.contracts.errors import ChannelDown, DownloadFailed, DownloadRefused, SendRejected, TextTooLong
 from core.contracts.ids import new_id
 
 ACCOUNT = "local"
@@ -38,7 +47,7 @@ _TEXT_LIMIT_CHARS = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """A person said something; seen by every viewer of the chat."""
+    """A person said something, or changed what they had said under that key; seen by every viewer."""
 
     key: str
     name: str
@@ -47,10 +56,17 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A message was posted or edited; `external_id` says which."""
+    """A message was posted or edited, or a reaction was set; `external_id` says which."""
 
     external_id: str
     content: OutboundContent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What was shown or said under that id is there no more."""
+
+    external_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +91,7 @@ class Noticed:
     text: str
 
 
-FeedEvent: TypeAlias = Said | Shown | Previewed | StatusSet | Noticed
+FeedEvent: TypeAlias = Said | Shown | Removed | Previewed | StatusSet | Noticed
 
 
 class FeedChannel:
@@ -103,6 +119,9 @@ class FeedChannel:
             buttons=True,
             edit_interval=timedelta(milliseconds=50),
             code_limit=_TEXT_LIMIT_CHARS,
+            files=True,
+            reactions=True,
+            removals=True,
         )
 
     def address(self, chat: str) -> Address:
@@ -118,7 +137,15 @@ class FeedChannel:
             self._running.clear()
             self._sink = None
 
-    async def say(self, chat: str, sender: Sender, text: str, *, key: str | None = None) -> None:
+    async def say(
+        self,
+        chat: str,
+        sender: Sender,
+        text: str,
+        *,
+        key: str | None = None,
+        attachments: tuple[Attachment, ...] = (),
+    ) -> None:
         """Hand in a person's message; returns when it is durable.
 
         Args:
@@ -126,13 +153,24 @@ class FeedChannel:
             sender: Who speaks.
             text: What is said.
             key: The client's own id of the message: sent twice, it counts once.
+            attachments: Files of this machine; the handle of each is its absolute path.
 
         Raises:
             StoreError: It was not stored; the client keeps it.
         """
         event_key = key or new_id("say")
-        await self._accept(chat, sender, event_key, MessageBody(text=text))
+        await self._accept(chat, sender, event_key, MessageBody(text=text, attachments=attachments))
         self._publish(self.address(chat).key, Said(key=event_key, name=sender.name, text=text))
+
+    async def edit(self, chat: str, sender: Sender, key: str, text: str) -> None:
+        """Hand in another text for the message of that key; see `say`."""
+        await self._accept(chat, sender, new_id("edit"), EditBody(message_key=key, text=text))
+        self._publish(self.address(chat).key, Said(key=key, name=sender.name, text=text))
+
+    async def withdraw(self, chat: str, sender: Sender, key: str) -> None:
+        """Hand in that the message of that key is taken back; see `say`."""
+        await self._accept(chat, sender, new_id("withdraw"), DeleteBody(message_key=key))
+        self._publish(self.address(chat).key, Removed(external_id=key))
 
     async def press(self, chat: str, sender: Sender, token: str, card: str) -> None:
         """Hand in a button press; its answer is published as `Noticed`."""
@@ -171,18 +209,20 @@ class FeedChannel:
             self._publish(address.key, StatusSet(status=""))
 
     async def deliver(self, item: OutboundItem) -> str:
-        text = item.content.text if isinstance(item.content, CardContent) else item.content.markdown
-        if len(text) > _TEXT_LIMIT_CHARS:
-            msg = f"longer than {_TEXT_LIMIT_CHARS} characters"
-            raise TextTooLong(msg)
-        external_id = item.external_id or item.id
-        self._publish(item.address.key, Shown(external_id=external_id, content=item.content))
-        return external_id
+        event = await _event(item)
+        self._publish(item.address.key, event)
+        return event.external_id
 
     async def find(self, item: OutboundItem) -> str | None:
         # Showing an item again under the same id doubles nothing, so nobody needs to look.
         del item
         return None
+
+    async def download(self, attachment: Attachment, into: Path, *, limit_bytes: int) -> int:
+        return await asyncio.to_thread(_copy, Path(attachment.handle), into, limit_bytes)
+
+    async def leave(self, address: Address) -> None:
+        del address  # nobody can be put out of a chat of this machine
 
     async def acknowledge(self, press: PressBody, text: str) -> None:
         if not text:
@@ -196,7 +236,7 @@ class FeedChannel:
         running = self._running.is_set()
         return Probe(healthy=running, detail="serving" if running else "not started")
 
-    async def _accept(self, chat: str, sender: Sender, key: str, body: MessageBody | PressBody) -> None:
+    async def _accept(self, chat: str, sender: Sender, key: str, body: InboundBody) -> None:
         if self._sink is None:
             msg = f"{self._name} is not running"
             raise ChannelDown(msg)
@@ -230,6 +270,55 @@ class FeedChannel:
     def preview(self, address: Address, event: FeedEvent) -> None:
         """Show something that is not stored."""
         self._publish(address.key, event)
+
+
+async def _event(item: OutboundItem) -> Shown | Removed:
+    """Return what viewers see of a delivery.
+
+    Raises:
+        SendRejected: It names no message, or a file that is not there.
+        TextTooLong: It is longer than anything a viewer should be given.
+    """
+    match item.content:
+        case TextContent(markdown=text) | CardContent(text=text):
+            if len(text) > _TEXT_LIMIT_CHARS:
+                msg = f"longer than {_TEXT_LIMIT_CHARS} characters"
+                raise TextTooLong(msg)
+        case FileContent(path=path):
+            if not await asyncio.to_thread(Path(path).is_file):
+                raise SendRejected("there is no such file")
+        case ReactionContent(emoji=emoji):
+            return _reaction(item, emoji)
+        case Removal():
+            if item.external_id is None:
+                raise SendRejected("a removal needs a message to take away")
+            return Removed(external_id=item.external_id)
+        case _:
+            assert_never(item.content)
+    return Shown(external_id=item.external_id or item.id, content=item.content)
+
+
+def _reaction(item: OutboundItem, emoji: str) -> Shown | Removed:
+    if item.reply_to is None:
+        raise SendRejected("a reaction needs a message to stand on")
+    external_id = f"reaction/{item.reply_to}"
+    return Shown(external_id=external_id, content=item.content) if emoji else Removed(external_id=external_id)
+
+
+def _copy(source: Path, into: Path, limit_bytes: int) -> int:
+    """Copy a file of this machine, unless it is larger than the limit, and return its size."""
+    try:
+        with source.open("rb") as file:
+            data = file.read(limit_bytes + 1)
+    except (OSError, ValueError) as error:
+        raise DownloadRefused(f"the file cannot be read: {type(error).__name__}") from error
+    if len(data) > limit_bytes:
+        raise DownloadRefused(f"it is larger than {limit_bytes} bytes")
+    try:
+        return into.write_bytes(data)
+    except OSError as error:
+        into.unlink(missing_ok=True)
+        raise DownloadFailed(f"the file cannot be kept: {type(error).__name__}") from error
 
 
 class _FeedReply:

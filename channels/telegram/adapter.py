@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
+from channels.contract import (
+    Asgi,
+    Capabilities,
+    Channel,
+    CommandMenu,
+    Diagnosable,
+    Finding,
+    Probe,
+    Reply,
+    SentCallback,
+    Sink,
+    TextUnit,
+    Webhook,
+)
 from channels.pacing import ChatPacer
-from channels.telegram.errors import RETRY_SOON, MessageGone, NotModified, ThreadGone
-from channels.telegram.health import PollHealth
+from channels.telegram.deliveries import Deliveries, show
+from channels.telegram.diagnosis import Diagnosis
+from channels.telegram.downloads import Downloads
+from channels.telegram.errors import NotInChat, NotModified
+from channels.telegram.health import PollHealth, WebhookHealth
 from channels.telegram.limits import CARD_CODE_LIMIT_UTF16, TEXT_LIMIT_UTF16, Timing
-from channels.telegram.outbound import preview, render, thread_id
+from channels.telegram.menu import MenuPublisher
+from channels.telegram.outbound import preview
+from channels.telegram.places import number, thread_id
 from channels.telegram.polling import Poller
 from channels.telegram.presses import PressAnswers
 from channels.telegram.preview import Preview
 from channels.telegram.transport import BotApi
-from core.contracts.addresses import Address, OutboundItem, PressBody
+from channels.telegram.webhook import WebhookIntake
+from core.contracts.addresses import Address, Attachment, OutboundItem, PressBody
 from core.contracts.clock import Clock
-from core.contracts.errors import SendLimited, SendUnknown
+from core.contracts.errors import ChatMoved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """The public address that Telegram calls, and the secret by which it proves itself."""
+
+    url: str
+    secret: str = field(repr=False)
 
 
 class TelegramChannel:
@@ -37,15 +66,29 @@ class TelegramChannel:
         mask: Callable[[str], str],
         name: str = "telegram",
         timing: Timing | None = None,
+        menus: tuple[CommandMenu, ...] = (),
+        webhook: WebhookSettings | None = None,
     ) -> None:
-        """Take `mask`, which hides secret values in the details of errors; does no I/O."""
+        """Take `mask`, which hides secret values in the details of errors; does no I/O.
+
+        The `menus` are offered once `run` runs. Without a `webhook` updates are fetched.
+        """
         self._name = name
         self._clock = clock
         self._timing = timing or Timing()
-        self._api = BotApi(token, api_base, mask)
+        self._api = BotApi(token, api_base, mask, self._timing)
         self._pacer = ChatPacer(clock, self._timing.interval)
-        self._health = PollHealth(clock)
         self._presses = PressAnswers(self._api, clock, self._timing)
+        self._health: PollHealth | WebhookHealth
+        self._receiver: Poller | WebhookIntake
+        self._receiver, self._health = self._poller() if webhook is None else self._webhook_intake(webhook)
+        self._deliveries = Deliveries(self._api, self._pacer, clock, self._timing)
+        self._downloads = Downloads(self._api, clock, self._timing)
+        self._diagnosis = Diagnosis(
+            self._api, clock=clock, timing=self._timing, webhook_url=webhook.url if webhook else ""
+        )
+        self._menus = menus
+        self._is_running = False
         self._capabilities = Capabilities(
             text_limit=TEXT_LIMIT_UTF16,
             text_unit=TextUnit.UTF16,
@@ -53,6 +96,9 @@ class TelegramChannel:
             buttons=True,
             edit_interval=self._timing.private_interval,
             code_limit=CARD_CODE_LIMIT_UTF16,
+            files=True,
+            reactions=True,
+            removals=True,
         )
 
     async def __aenter__(self) -> Self:
@@ -69,17 +115,53 @@ class TelegramChannel:
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
+    @property
+    def webhook(self) -> Asgi | None:
+        return self._receiver if isinstance(self._receiver, WebhookIntake) else None
+
     async def run(self, sink: Sink) -> None:
+        async with self._presses, self._offering_menus():
+            await self._receiver.run(sink)
+
+    def _poller(self) -> tuple[Poller, PollHealth]:
+        health = PollHealth(self._clock)
         poller = Poller(
             self._api,
             name=self._name,
             clock=self._clock,
             timing=self._timing,
-            health=self._health,
+            health=health,
             presses=self._presses,
         )
-        async with self._presses:
-            await poller.run(sink)
+        return poller, health
+
+    def _webhook_intake(self, settings: WebhookSettings) -> tuple[WebhookIntake, WebhookHealth]:
+        health = WebhookHealth(self._clock)
+        intake = WebhookIntake(
+            self._api,
+            url=settings.url,
+            secret=settings.secret,
+            name=self._name,
+            clock=self._clock,
+            health=health,
+            presses=self._presses,
+        )
+        return intake, health
+
+    @asynccontextmanager
+    async def _offering_menus(self) -> AsyncIterator[None]:
+        """See to the menus beside the block; they never hold up what people write."""
+        publisher = MenuPublisher(self._api, self._menus, channel=self._name, clock=self._clock, timing=self._timing)
+        task = asyncio.create_task(publisher.publish())
+        self._is_running = True
+        try:
+            yield
+        finally:
+            self._is_running = False
+            task.cancel()
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.result()
 
     def reply(self, address: Address, on_sent: SentCallback) -> AbstractAsyncContextManager[Reply]:
         return Preview(
@@ -92,43 +174,32 @@ class TelegramChannel:
         )
 
     async def deliver(self, item: OutboundItem) -> str:
-        async with self._pacer.final(item.address.chat):
-            try:
-                return await self._send_or_edit(item)
-            except SendLimited as error:
-                self._pacer.hold(item.address.chat, error.retry_after)
-                raise
-
-    async def _send_or_edit(self, item: OutboundItem) -> str:
-        if item.external_id is None:
-            return await self._send(item)
-        try:
-            return await self._api.show(render(item))
-        except NotModified:
-            return item.external_id
-        except MessageGone:
-            return await self._send(replace(item, external_id=None))
-        except SendUnknown as error:
-            # An edit that is made twice is made once: its outcome need not be known.
-            raise SendLimited(error.detail, retry_after=RETRY_SOON) from error
-
-    async def _send(self, item: OutboundItem) -> str:
-        try:
-            return await self._api.show(render(item))
-        except ThreadGone:
-            # The topic was deleted; its chat has the same people.
-            return await self._api.show(render(replace(item, address=replace(item.address, thread=None))))
+        return await self._deliveries.deliver(item)
 
     async def find(self, item: OutboundItem) -> str | None:
         """Return None: a bot cannot read a chat, so what was lost cannot be looked up."""
         del item
         return None
 
+    async def download(self, attachment: Attachment, into: Path, *, limit_bytes: int) -> int:
+        return await self._downloads.download(attachment, into, limit_bytes=limit_bytes)
+
+    async def leave(self, address: Address) -> None:
+        try:
+            await self._api.leave(number(address.chat))
+        except NotInChat:
+            return
+        except ChatMoved as moved:
+            await self.leave(replace(address, chat=moved.chat))
+
     async def acknowledge(self, press: PressBody, text: str) -> None:
         await self._presses.answer(press, text)
 
     async def probe(self) -> Probe:
         return self._health.probe()
+
+    async def diagnose(self) -> tuple[Finding, ...]:
+        return await self._diagnosis.findings(self._health.probe() if self._is_running else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +212,15 @@ class _Port:
     async def show(self, text: str, external_id: str | None) -> str:
         call = preview(self.address, text, external_id)
         try:
-            return await self.api.show(call)
+            return await show(self.api, call)
         except NotModified:
             return str(call.message_id)
 
     async def typing(self) -> None:
-        await self.api.typing(int(self.address.chat), thread_id(self.address))
+        await self.api.act(number(self.address.chat), thread_id(self.address), "typing")
 
 
 if TYPE_CHECKING:
     _conforms: type[Channel] = TelegramChannel
+    _can_be_diagnosed: type[Diagnosable] = TelegramChannel
+    _can_be_called: type[Webhook] = TelegramChannel

@@ -2,63 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from datetime import datetime
 
+from channels.telegram.inbound_files import attachments
+from channels.telegram.inbound_json import Json, MalformedUpdate, field, id_if_any, id_of, instant, label, part, parts
+from channels.telegram.inbound_message import is_private, message_body, text_of
+from channels.telegram.inbound_senders import BotAccount, is_in_name_of_chat, sender_of, user_as_sender
 from channels.telegram.limits import GENERAL_TOPIC
 from core.contracts.addresses import (
     Address,
-    Attachment,
     EditBody,
     InboundBody,
     InboundEvent,
-    MessageBody,
+    MembershipBody,
+    MigrationBody,
     PressBody,
     Privacy,
+    ReactionBody,
     Sender,
 )
 
-_Json = Mapping[str, Any]
-_T = TypeVar("_T")
-
-_COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})@(?P<bot>[A-Za-z0-9_]+)")
-_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
-
-_FILE_KINDS = (
-    ("document", "file", "application/octet-stream"),
-    ("voice", "voice.ogg", "audio/ogg"),
-    ("audio", "audio", "audio/mpeg"),
-    ("video", "video.mp4", "video/mp4"),
-    ("video_note", "video.mp4", "video/mp4"),
-)
-"""Field of a message, and name and media type where the platform gives none."""
-
-
-class MalformedUpdate(ValueError):
-    """An update that is not shaped as the Bot API documents."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BotAccount:
-    """The bot itself, under the channel's name."""
-
-    channel: str
-    id: int
-    username: str
+_PRESENT = frozenset({"creator", "administrator", "member"})
 
 
 def parse_update(update: object, account: BotAccount, received_at: datetime) -> InboundEvent | None:
     """Return what happened, or None for what this channel does not listen to.
 
-    Messages are keyed by chat and message id, so that an edit can name the message it changes;
-    everything else by an id that Telegram gives once. Events of bots, of this bot itself, and
-    posts in the name of a chat are not listened to.
+    Messages are keyed by chat and message id, so that an edit can name the message it changes; a
+    migration by both ids of the chat, because it is told in both; everything else by an id that
+    Telegram gives once. What this bot itself does is not listened to, nor are posts of channels.
 
     Args:
-        update: One element of the result of getUpdates.
+        update: One element of the result of getUpdates, or what a webhook was called with.
         account: Whose update it is.
         received_at: Stands for the time of presses, which carry none.
 
@@ -73,160 +49,157 @@ def parse_update(update: object, account: BotAccount, received_at: datetime) -> 
     return None
 
 
-def _parse_message(update: _Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
-    message = _field(update, "message", dict)
-    text = _own_command(_text(message), account)
-    attachments = _attachments(message)
-    if text is None or not (text or attachments):
-        return None
-    body = MessageBody(text=text, attachments=attachments, addressed=_is_addressed(message, text, account))
-    return _event(_message_key(message), message, message, body, account)
+def update_id_of(update: object) -> int | None:
+    """Return an update's number, None where it has none: they rise by one with each update of a bot."""
+    return id_if_any(update, "update_id") if isinstance(update, dict) else None
 
 
-def _parse_edit(update: _Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
-    message = _field(update, "edited_message", dict)
-    text = _own_command(_text(message), account)
-    if not text:
-        return None
+def _parse_message(update: Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
+    message = field(update, "message", dict)
+    if "migrate_to_chat_id" in message or "migrate_from_chat_id" in message:
+        return _migration(message, account)
+    body = message_body(message, account)
+    return None if body is None else _spoken(_message_key(message), message, body, account)
+
+
+def _parse_edit(update: Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
+    message = field(update, "edited_message", dict)
+    text = text_of(message, account)
+    if text is None or not (text or attachments(message)):
+        return None  # a live location that moved, a poll that was voted in
     body = EditBody(message_key=_message_key(message), text=text)
-    dated = {**message, "date": message.get("edit_date", message.get("date"))}
-    return _event(f"update/{_field(update, 'update_id', int)}", dated, message, body, account)
+    return _spoken(_update_key(update), message, body, account, "edit_date" if "edit_date" in message else "date")
 
 
-def _parse_press(update: _Json, account: BotAccount, received_at: datetime) -> InboundEvent | None:
-    query = _field(update, "callback_query", dict)
+def _parse_press(update: Json, account: BotAccount, received_at: datetime) -> InboundEvent | None:
+    query = field(update, "callback_query", dict)
     if "data" not in query or "message" not in query:
         return None  # a game, or a message sent through another chat's inline mode
-    message = _field(query, "message", dict)
-    query_id = _field(query, "id", str)
-    body = PressBody(
-        token=_field(query, "data", str), card=str(_field(message, "message_id", int)), acknowledge=query_id
-    )
-    # The message is the bot's own; who pressed stands beside it.
-    dated = {**message, "from": query.get("from"), "date": received_at.timestamp(), "sender_chat": None}
-    return _event(f"press/{query_id}", dated, message, body, account)
+    message = field(query, "message", dict)
+    sender = user_as_sender(field(query, "from", dict), part(message, "chat"), account)
+    if sender is None or sender.is_bot or is_in_name_of_chat(query):
+        return None  # only a person's press can decide anything
+    query_id = field(query, "id", str)
+    body = PressBody(token=field(query, "data", str), card=str(id_of(message, "message_id")), acknowledge=query_id)
+    return _event(f"press/{query_id}", message, sender, body, account, received_at)
 
 
-_PARSERS: Mapping[str, Callable[[_Json, BotAccount, datetime], InboundEvent | None]] = {
+def _parse_reaction(update: Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
+    reaction = field(update, "message_reaction", dict)
+    if "user" not in reaction:
+        return None  # in the name of a chat: nobody's
+    sender = user_as_sender(field(reaction, "user", dict), part(reaction, "chat"), account)
+    field(reaction, "new_reaction", list)
+    emoji = tuple(_emoji(one) for one in parts(reaction, "new_reaction"))
+    body = ReactionBody(message=str(id_of(reaction, "message_id")), emoji=emoji)
+    if sender is None:
+        return None
+    return _event(_update_key(update), reaction, sender, body, account, instant(reaction))
+
+
+def _parse_membership(update: Json, account: BotAccount, _received_at: datetime) -> InboundEvent | None:
+    change = field(update, "my_chat_member", dict)
+    chat = field(change, "chat", dict)
+    sender = user_as_sender(field(change, "from", dict), chat, account)
+    present = _is_present(field(change, "new_chat_member", dict))
+    if present is None:
+        raise MalformedUpdate("'new_chat_member' has no status")
+    if sender is None or present is _is_present(part(change, "old_chat_member")) or chat.get("type") == "channel":
+        return None  # its own doing, other rights in a chat it was and is in, or no chat to talk in
+    body = MembershipBody(present=present)
+    return _event(_update_key(update), change, sender, body, account, instant(change))
+
+
+_PARSERS: Mapping[str, Callable[[Json, BotAccount, datetime], InboundEvent | None]] = {
     "message": _parse_message,
     "edited_message": _parse_edit,
     "callback_query": _parse_press,
+    "message_reaction": _parse_reaction,
+    "my_chat_member": _parse_membership,
 }
 
 
-def _event(key: str, source: _Json, message: _Json, body: InboundBody, account: BotAccount) -> InboundEvent | None:
-    """Build the event; `source` tells sender and time, `message` the place."""
-    person = source.get("from")
-    if person is None or source.get("sender_chat") is not None:
-        return None
-    sender = _sender(_field(source, "from", dict), account)
-    if sender.is_bot:
-        return None
-    chat = _field(message, "chat", dict)
+def _migration(message: Json, account: BotAccount) -> InboundEvent:
+    """Return that a group goes on under another id; both chats tell it, and it is the same event."""
+    chat = field(message, "chat", dict)
+    here = id_of(chat, "id")
+    moved = "migrate_to_chat_id" in message
+    old, new = (here, id_of(message, "migrate_to_chat_id")) if moved else (id_of(message, "migrate_from_chat_id"), here)
+    nobody = Sender(identity=f"{account.channel}:{old}", name=label(chat.get("title")) or str(old))
+    return InboundEvent(
+        address=Address(channel=account.channel, account=str(account.id), chat=str(old)),
+        key=f"migration/{old}/{new}",
+        sender=sender_of(message, chat, account) or nobody,
+        body=MigrationBody(chat=str(new)),
+        privacy=_privacy(chat),
+        sent_at=instant(message),
+    )
+
+
+def _spoken(
+    key: str, message: Json, body: InboundBody, account: BotAccount, dated: str = "date"
+) -> InboundEvent | None:
+    """Return the event of a message, unless it is from nobody or from the bot itself."""
+    sender = sender_of(message, field(message, "chat", dict), account)
+    return None if sender is None else _event(key, message, sender, body, account, instant(message, dated))
+
+
+def _event(
+    key: str, place: Json, sender: Sender, body: InboundBody, account: BotAccount, sent_at: datetime
+) -> InboundEvent:
+    """Build the event; `place` holds the chat, and the message's id if it is about a message."""
+    chat = field(place, "chat", dict)
     return InboundEvent(
         address=Address(
-            channel=account.channel,
-            account=str(account.id),
-            chat=str(_field(chat, "id", int)),
-            thread=_thread(message),
+            channel=account.channel, account=str(account.id), chat=str(id_of(chat, "id")), thread=_thread(place)
         ),
         key=key,
         sender=sender,
         body=body,
         privacy=_privacy(chat),
-        sent_at=_instant(source),
-        external_id=str(_field(message, "message_id", int)),
+        sent_at=sent_at,
+        external_id=str(id_of(place, "message_id")) if "message_id" in place else None,
     )
 
 
-def _sender(person: _Json, account: BotAccount) -> Sender:
-    person_id = _field(person, "id", int)
-    names = (str(person.get(part, "")) for part in ("first_name", "last_name"))
-    return Sender(
-        identity=f"{account.channel}:{person_id}",
-        name=_clean(" ".join(name for name in names if name)) or str(person_id),
-        is_bot=person.get("is_bot") is True or person_id == account.id,
-    )
+def _message_key(message: Json) -> str:
+    return f"message/{id_of(field(message, 'chat', dict), 'id')}/{id_of(message, 'message_id')}"
 
 
-def _message_key(message: _Json) -> str:
-    chat = _field(message, "chat", dict)
-    return f"message/{_field(chat, 'id', int)}/{_field(message, 'message_id', int)}"
+def _update_key(update: Json) -> str:
+    return f"update/{id_of(update, 'update_id')}"
 
 
-def _thread(message: _Json) -> str | None:
+def _thread(message: Json) -> str | None:
     """Return the topic; a plain reply also carries a thread id, but nothing can be sent there."""
     if message.get("is_topic_message") is not True:
         return None
-    thread = _field(message, "message_thread_id", int)
+    thread = id_of(message, "message_thread_id")
     return None if thread == GENERAL_TOPIC else str(thread)
 
 
-def _privacy(chat: _Json) -> Privacy:
-    if chat.get("type") == "private":
+def _privacy(chat: Json) -> Privacy:
+    if is_private(chat):
         return Privacy.DIRECT
     return Privacy.PUBLIC if chat.get("username") else Privacy.PRIVATE_GROUP
 
 
-def _own_command(text: str, account: BotAccount) -> str | None:
-    """Return `text` with "/cmd@bot" as "/cmd"; None when it is a command for another bot."""
-    command = _COMMAND.match(text)
-    if command is None:
-        return text
-    if command["bot"].lower() != account.username.lower():
+def _is_present(member: Json) -> bool | None:
+    """Return whether the bot is in the chat in that state; None where no state is given."""
+    status = member.get("status")
+    if not isinstance(status, str):
         return None
-    return f"/{command['name']}{text[command.end() :]}"
+    return status in _PRESENT or (status == "restricted" and member.get("is_member") is True)
 
 
-def _is_addressed(message: _Json, text: str, account: BotAccount) -> bool:
-    if _privacy(_field(message, "chat", dict)) is Privacy.DIRECT or text.startswith("/"):
-        return True
-    replied = message.get("reply_to_message")
-    author = replied.get("from") if isinstance(replied, dict) else None
-    if isinstance(author, dict) and author.get("id") == account.id:
-        return True
-    return re.search(rf"(?<!\w)@{re.escape(account.username)}\b", text, re.IGNORECASE) is not None
-
-
-def _attachments(message: _Json) -> tuple[Attachment, ...]:
-    found: list[Attachment] = []
-    sizes = message.get("photo")
-    if isinstance(sizes, list) and sizes and isinstance(sizes[-1], dict):
-        found.append(_attachment(sizes[-1], "photo.jpg", "image/jpeg"))  # the last size is the largest
-    for kind, name, media_type in _FILE_KINDS:
-        if kind in message:
-            found.append(_attachment(_field(message, kind, dict), name, media_type))
-    return tuple(found)
-
-
-def _attachment(file: _Json, name: str, media_type: str) -> Attachment:
-    size = file.get("file_size")
-    return Attachment(
-        handle=_field(file, "file_id", str),
-        name=_clean(str(file.get("file_name") or name)),
-        media_type=str(file.get("mime_type") or media_type),
-        size_bytes=size if isinstance(size, int) else None,
-    )
-
-
-def _text(message: _Json) -> str:
-    return _clean(_field(message, "text" if "text" in message else "caption", str, ""))
-
-
-def _clean(text: str) -> str:
-    """Return `text` as valid Unicode without NUL, as every store and model wants it."""
-    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _instant(source: _Json) -> datetime:
-    try:
-        return datetime.fromtimestamp(float(source["date"]), UTC)
-    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
-        raise MalformedUpdate(f"no usable date: {source.get('date')!r}") from error
-
-
-def _field(source: _Json, name: str, kind: type[_T], default: _T | None = None) -> _T:
-    value = source.get(name, default)
-    if not isinstance(value, kind):
-        raise MalformedUpdate(f"{name!r} is no {kind.__name__}")
-    return value
+def _emoji(reaction: Json) -> str:
+    """Return a reaction as text; emoji that somebody drew have a number only."""
+    match reaction.get("type"):
+        case "emoji":
+            return label(reaction.get("emoji"))
+        case "custom_emoji":
+            return f"custom emoji {label(reaction.get('custom_emoji_id'))}"
+        case "paid":
+            return "\N{WHITE MEDIUM STAR}"
+        case _:
+            return "another reaction"

@@ -20,6 +20,23 @@ CALLBACK_DATA_LIMIT_BYTES = 64
 CALLBACK_ANSWER_LIMIT_CHARS = 200
 """core.telegram.org/bots/api#answercallbackquery: text, 0-200 characters."""
 
+CAPTION_LIMIT_UTF16 = 1024
+"""core.telegram.org/bots/api#senddocument: 0-1024 characters after entities parsing."""
+
+UPLOAD_LIMIT_BYTES = 50_000_000
+"""core.telegram.org/bots/api#sending-files: 50 MB for files; whether that is 10^6 is not said."""
+
+PHOTO_LIMIT_BYTES = 10_000_000
+"""core.telegram.org/bots/api#sendphoto: at most 10 MB in size."""
+
+DOWNLOAD_LIMIT_BYTES = 20_000_000
+"""core.telegram.org/bots/api#getfile: bots can download files of up to 20 MB in size."""
+
+COMMAND_NAME_LIMIT_CHARS = 32
+COMMAND_HELP_LIMIT_CHARS = 256
+COMMANDS_LIMIT = 100
+"""core.telegram.org/bots/api#botcommand and #setmycommands: 1-32 of a-z, 0-9, _; 1-256; at most 100."""
+
 UPDATE_BATCH_LIMIT = 100
 """core.telegram.org/bots/api#getupdates: limit, 1-100."""
 
@@ -41,6 +58,16 @@ class Timing:
     """An answer that is complete sooner is sent once, without a preview or a typing action."""
     typing_interval: timedelta = timedelta(seconds=4.5)
     """core.telegram.org/bots/api#sendchataction: the status is set for 5 seconds or less."""
+    answer_timeout: timedelta = timedelta(seconds=15)
+    """How long Telegram may take to answer before its answer counts as lost; of the machine's own time."""
+    upload_timeout: timedelta = timedelta(seconds=60)
+    """The same for a file, which Telegram works on first."""
+    download_patience: timedelta = timedelta(minutes=5)
+    """How long a file may take to come, however slowly."""
+    menu_retry_first: timedelta = timedelta(seconds=5)
+    menu_retry_longest: timedelta = timedelta(hours=1)
+    second_poller_watch: timedelta = timedelta(seconds=16)
+    """How long a diagnosis looks out for another program that polls: another host tries again within 15 s."""
     poll_timeout: timedelta = timedelta(seconds=25)
     press_grace: timedelta = timedelta(milliseconds=500)
     """How long the host may take to answer a press with a text before the adapter answers without."""

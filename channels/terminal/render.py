@@ -34,13 +34,23 @@ class TerminalChat:
         match event:
             case {"type": "preview", "external_id": str(message), "text": str(text)}:
                 return self._grow(message, clean(text))
-            case {"type": "shown", "external_id": str(message), "content": {"markdown": str(text)}}:
-                return self._final(message, clean(text))
-            case {"type": "shown", "external_id": str(message), "content": {"text": str(text)}}:
-                card = event["content"]
-                return self._card(message, clean(text), exact(card["code"]), card["rows"])
+            case {"type": "shown", "external_id": str(message), "content": dict(content)}:
+                return self._shown(message, content)
             case {"type": "notice", "text": str(text)}:
                 return self._line(f"  ({clean(text)})")
+            case _:
+                return ""
+
+    def _shown(self, message: str, content: dict[str, Any]) -> str:
+        match content:
+            case {"markdown": str(text)}:
+                return self._final(message, clean(text))
+            case {"text": str(text), "code": str(code), "rows": rows}:
+                return self._card(message, clean(text), exact(code), rows)
+            case {"path": str(path), "name": str(name), "caption": str(caption)}:
+                return self._line(clean(f"{self._agent}: {name} ({path}) {caption}").rstrip())
+            case {"emoji": str(emoji)}:
+                return self._line(f"  ({self._agent} reacted with {clean(emoji)})")
             case _:
                 return ""
 

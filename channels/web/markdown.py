@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from typing import assert_never
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from markdown_it.token import Token
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-_SCHEMES = frozenset({"http", "https", "mailto"})
-_BARE_URL = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,:;!?)\]}*_~]")
+from channels.commonmark import is_safe_link
+from channels.markdown import (
+    Alignment,
+    Block,
+    Break,
+    Cell,
+    Code,
+    CodeBlock,
+    Emphasis,
+    Heading,
+    Image,
+    Inline,
+    Link,
+    List,
+    Paragraph,
+    Quote,
+    Rule,
+    Strike,
+    Strong,
+    Table,
+    Text,
+    parse,
+)
+
+__all__ = ["is_safe_link", "to_html"]
+
 _HEADING_SHIFT = 2
 """A page's own headings are h1 and h2; those of a message come below them."""
 _DEEPEST_HEADING = 6
@@ -25,94 +45,95 @@ def to_html(text: str) -> Markup:
     an image becomes a link to it, so that showing an answer fetches nothing. Single line breaks
     are kept, as people write in chats.
     """
-    return Markup(_MARKDOWN.render(text))  # noqa: S704 - made safe by the parser; raw HTML is off
+    return Markup(_blocks(parse(text)))  # noqa: S704 - made of escaped text alone, below
 
 
-def is_safe_link(url: str) -> bool:
-    """Return whether a link may be shown as one."""
-    try:
-        return urlsplit(url.strip()).scheme.lower() in _SCHEMES
-    except ValueError:
-        return False
+def _blocks(blocks: Sequence[Block]) -> str:
+    return "".join(map(_block, blocks))
 
 
-class _ChatMarkdown(MarkdownIt):
-    """The parser with our idea of a safe link; links it refuses stay text."""
-
-    def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
-        return is_safe_link(url)
-
-
-def _build() -> MarkdownIt:
-    markdown = _ChatMarkdown("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    markdown.core.ruler.push("lodger", _settle_tokens)
-    return markdown
-
-
-def _settle_tokens(state: StateCore) -> None:
-    """Bring parsed tokens to what the page can show."""
-    for token in state.tokens:
-        if token.tag in {"h1", "h2", "h3", "h4", "h5", "h6"}:
-            token.tag = f"h{min(int(token.tag[1]) + _HEADING_SHIFT, _DEEPEST_HEADING)}"
-        elif token.tag in {"th", "td"}:
-            _name_alignment(token)
-        elif token.type == "inline":
-            token.children = list(_settle_inline(token.children or []))
-
-
-def _name_alignment(cell: Token) -> None:
-    # The page's policy forbids style attributes, which is how the parser says it.
-    style = cell.attrs.pop("style", None)
-    if isinstance(style, str):
-        cell.attrs["class"] = style.replace("text-align:", "align-")
+def _block(block: Block) -> str:
+    match block:
+        case Paragraph(children=children):
+            html = f"<p>{_inlines(children)}</p>"
+        case Heading(level=level, children=children):
+            tag = f"h{min(level + _HEADING_SHIFT, _DEEPEST_HEADING)}"
+            html = f"<{tag}>{_inlines(children)}</{tag}>"
+        case CodeBlock(language=language, text=text):
+            css_class = f' class="language-{escape(language)}"' if language else ""
+            html = f"<pre><code{css_class}>{escape(text)}</code></pre>"
+        case Quote(blocks=blocks):
+            html = f"<blockquote>\n{_blocks(blocks)}</blockquote>"
+        case List():
+            html = _list(block)
+        case Table():
+            html = _table(block)
+        case Rule():
+            html = "<hr />"
+        case _:
+            assert_never(block)
+    return f"{html}\n"
 
 
-def _settle_inline(children: list[Token]) -> Iterator[Token]:
-    depth = 0
-    for child in children:
-        depth += child.nesting if child.type in {"link_open", "link_close"} else 0
-        if child.type == "link_open":
-            _mark_foreign(child)
-            yield child
-        elif child.type == "image":
-            yield from _image_as_link(child, inside_link=depth > 0)
-        elif child.type == "text" and depth == 0:
-            yield from _link_bare_urls(child)
-        else:
-            yield child
+def _list(block: List) -> str:
+    tag = "ol" if block.ordered else "ul"
+    start = f' start="{block.start}"' if block.ordered and block.start != 1 else ""
+    items = "".join(f"<li>{_item(item, tight=block.tight)}</li>\n" for item in block.items)
+    return f"<{tag}{start}>\n{items}</{tag}>"
 
 
-def _mark_foreign(link: Token) -> None:
-    link.attrs["rel"] = "noopener noreferrer nofollow"
-    link.attrs["target"] = "_blank"
+def _item(blocks: Sequence[Block], *, tight: bool) -> str:
+    """Return the content of an item; in a tight list paragraphs are lines."""
+    if not tight:
+        return f"\n{_blocks(blocks)}"
+    return "\n".join(_inlines(b.children) if isinstance(b, Paragraph) else _block(b) for b in blocks)
 
 
-def _image_as_link(image: Token, *, inside_link: bool) -> Iterator[Token]:
-    url = str(image.attrs.get("src", ""))
-    label = image.content or url
-    yield from [_text(label)] if inside_link else _link(url, label)
+def _table(table: Table) -> str:
+    head = f"<thead>\n{_row(table.header, 'th', table.alignments)}</thead>\n"
+    rows = "".join(_row(row, "td", table.alignments) for row in table.rows)
+    body = f"<tbody>\n{rows}</tbody>\n" if rows else ""
+    return f"<table>\n{head}{body}</table>"
 
 
-def _link_bare_urls(text: Token) -> Iterator[Token]:
-    end = 0
-    for url in _BARE_URL.finditer(text.content):
-        if is_safe_link(url[0]):
-            yield _text(text.content[end : url.start()])
-            yield from _link(url[0], url[0])
-            end = url.end()
-    yield _text(text.content[end:])
+def _row(cells: Sequence[Cell], tag: str, alignments: Sequence[Alignment | None]) -> str:
+    # A class, because the page's policy forbids style attributes.
+    drawn = (
+        f'<{tag} class="align-{alignment}">{_inlines(cell)}</{tag}>\n'
+        if alignment
+        else f"<{tag}>{_inlines(cell)}</{tag}>\n"
+        for cell, alignment in zip(cells, alignments, strict=True)
+    )
+    return f"<tr>\n{''.join(drawn)}</tr>\n"
 
 
-def _link(url: str, label: str) -> Iterator[Token]:
-    opened = Token("link_open", "a", 1, attrs={"href": url})
-    _mark_foreign(opened)
-    yield opened
-    yield _text(label)
-    yield Token("link_close", "a", -1)
+def _inlines(children: Sequence[Inline]) -> str:
+    return "".join(map(_inline, children))
 
 
-def _text(content: str) -> Token:
-    return Token("text", "", 0, content=content)
+def _inline(inline: Inline) -> str:
+    match inline:
+        case Text(text=text):
+            html: str = escape(text)
+        case Strong(children=children):
+            html = f"<strong>{_inlines(children)}</strong>"
+        case Emphasis(children=children):
+            html = f"<em>{_inlines(children)}</em>"
+        case Strike(children=children):
+            html = f"<s>{_inlines(children)}</s>"
+        case Code(text=text):
+            html = f"<code>{escape(text)}</code>"
+        case Link(url=url, title=title, children=children):
+            html = _link(url, _inlines(children), title)
+        case Image(url=url, label=label):
+            html = _link(url, escape(label))
+        case Break():
+            html = "<br />\n"
+        case _:
+            assert_never(inline)
+    return html
 
 
-_MARKDOWN = _build()
+def _link(url: str, label: str, title: str = "") -> str:
+    named = f' title="{escape(title)}"' if title else ""
+    return f'<a href="{escape(url)}"{named} rel="noopener noreferrer nofollow" target="_blank">{label}</a>'

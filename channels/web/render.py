@@ -15,7 +15,16 @@ from typing import assert_never
 from markupsafe import Markup, escape
 
 from channels.web.markdown import to_html
-from core.contracts.addresses import Button, ButtonStyle, CardContent, OutboundContent, TextContent
+from core.contracts.addresses import (
+    Button,
+    ButtonStyle,
+    CardContent,
+    FileContent,
+    OutboundContent,
+    ReactionContent,
+    Removal,
+    TextContent,
+)
 
 _BUTTON_CLASSES = {ButtonStyle.NORMAL: "", ButtonStyle.GOOD: "good", ButtonStyle.DANGER: "danger"}
 
@@ -52,8 +61,21 @@ def message(external_id: str, content: OutboundContent, form: PressForm, *, at: 
             ).format(id=external_id, body=to_html(content.markdown), time=_time(at))
         case CardContent():
             return _card(external_id, content, form, at)
+        case FileContent():
+            return _file(external_id, content, at)
+        case ReactionContent():
+            return Markup('<article class="card quiet settled" data-id="{id}">Reacted with {emoji}</article>').format(
+                id=external_id, emoji=content.emoji
+            )
+        case Removal():
+            return removed(external_id)
         case _:
             assert_never(content)
+
+
+def removed(external_id: str) -> Markup:
+    """Draw what stands in the place of a message that is there no more: nothing that can be seen."""
+    return Markup('<article class="removed" data-id="{id}" hidden></article>').format(id=external_id)
 
 
 def preview(external_id: str, text: str) -> Markup:
@@ -83,6 +105,13 @@ def verbatim(code: str) -> Markup:
         end = unseen.end()
     body = Markup().join([*pieces, escape(code[end:])])
     return Markup('<pre class="verbatim" tabindex="0"><code>{body}</code></pre>').format(body=body)
+
+
+def _file(external_id: str, file: FileContent, at: datetime | None) -> Markup:
+    return Markup(
+        '<article class="answer" data-id="{id}"><h3 class="unseen">The agent sent a file</h3>'
+        '<div class="prose"><p><strong>{name}</strong></p><p>{caption}</p></div>{time}</article>'
+    ).format(id=external_id, name=file.name, caption=file.caption, time=_time(at))
 
 
 def _card(external_id: str, card: CardContent, form: PressForm, at: datetime | None) -> Markup:

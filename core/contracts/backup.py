@@ -22,9 +22,10 @@ class FrozenDatabase(Protocol):
         ...
 
     def copy_to(self, file: Path, *, stopped: Callable[[], bool]) -> None:
-        """Write the database of that moment to a new file; blocks, for as long as the copy takes.
+        """Write the database of that moment to a new file, once; blocks, for as long as the copy takes.
 
-        `stopped` is asked every few megabytes; once it says so, this returns with half a file.
+        What holds the moment is let go with the copy. `stopped` is asked every few megabytes; once it
+        says so, this returns with half a file.
 
         Raises:
             StorageFull: No space for the copy.

@@ -146,6 +146,10 @@ class DeliveryStore(Protocol):
         """Return the rows that `begin_turn` marked taken for a turn, in order of acceptance."""
         ...
 
+    async def ring(self, conversation_id: ConversationId) -> None:
+        """Have a worker look at a conversation: something changed that lets its queue go on."""
+        ...
+
     async def binding(self, address_key: str) -> Binding | None:
         """Return the binding of an address."""
         ...

@@ -71,3 +71,7 @@ class WorkItems(Protocol):
     async def remove(self, ids: tuple[str, ...]) -> None:
         """Forget items that were handled; unknown ids are ignored."""
         ...
+
+    async def postpone(self, items: Mapping[str, datetime]) -> None:
+        """Let stored items, by id, fall due at another time; unknown ids are ignored."""
+        ...

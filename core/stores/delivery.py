@@ -139,6 +139,9 @@ class SqlDelivery:
     async def taken(self, turn_id: TurnId) -> tuple[InboxRow, ...]:
         return await self._inbox(_TAKEN, of_turn=turn_id)
 
+    async def ring(self, conversation_id: ConversationId) -> None:
+        await self._database.write(lambda tx: self._doorbells.ring_conversation(tx, conversation_id))
+
     async def binding(self, address_key: str) -> Binding | None:
         return await self._binding(_BINDING, of_address=address_key)
 

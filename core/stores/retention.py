@@ -107,10 +107,13 @@ class SqlRetention:
         return await self._delete(_OLD_LINES, _DELETE_LINE, {"before": before})
 
     async def _delete(self, find: Select[Any], remove: Delete, wanted: dict[str, object]) -> int:
-        """Delete what `find` finds, until it finds nothing more."""
+        """Delete what `find` finds, until it finds nothing more that can go."""
         removed = 0
         while rows := await self._rows(find, wanted):
-            removed += await self._remove(remove, rows)
+            share = await self._remove(remove, rows)
+            removed += share
+            if share == 0:
+                break
         return removed
 
     async def _remove(self, remove: Delete, rows: Sequence[dict[str, Any]]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -75,10 +75,10 @@ class SqliteMoment:
             # What a crash leaves is thrown away, so the copy needs neither a journal nor waiting for the disk.
             copy.execute("PRAGMA journal_mode = OFF")
             copy.execute("PRAGMA synchronous = OFF")
-            try:
+            with suppress(_Stopped):
                 self._source.backup(copy, pages=_PAGES_A_STEP, progress=stop_in_time)
-            except _Stopped:
-                return
+            # The log of writes could not be emptied meanwhile.
+            self._source.execute("ROLLBACK")
 
     def close(self) -> None:
         """Let the moment go."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, bindparam, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from core.contracts.engine import Transaction, WorkItem, WorkItems
@@ -14,6 +16,7 @@ from core.stores.records import work_item_from
 from core.stores.tables.work import WORK_ITEMS
 
 _INSERT_NEW = insert(WORK_ITEMS).on_conflict_do_nothing()
+_POSTPONE = update(WORK_ITEMS).where(WORK_ITEMS.c.id == bindparam("of_item"))
 _REMOVE = delete(WORK_ITEMS).where(WORK_ITEMS.c.id == bindparam("gone"))
 
 
@@ -42,6 +45,14 @@ class SqlWorkItems:
             tx.connection.execute(_REMOVE, [{"gone": item_id} for item_id in ids])
 
         if ids:
+            await self._database.write(operation)
+
+    async def postpone(self, items: Mapping[str, datetime]) -> None:
+        def operation(tx: SqlTransaction) -> None:
+            rows = [{"of_item": item_id, "due_at": until} for item_id, until in items.items()]
+            tx.connection.execute(_POSTPONE, rows)
+
+        if items:
             await self._database.write(operation)
 
 

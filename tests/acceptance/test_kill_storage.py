@@ -7,7 +7,7 @@ import random
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -42,6 +42,14 @@ async def child(task: str, path) -> AsyncIterator[asyncio.subprocess.Process]:
         await process.wait()
 
 
+async def kill_within(process: asyncio.subprocess.Process, seconds: float) -> None:
+    """Kill a process, unless it ends by itself before."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), timeout=seconds)
+    if process.returncode is None:
+        process.kill()
+
+
 async def killed_while_committing(root, chance: random.Random) -> list[str]:
     """Return the revisions that a process said it had committed before it was killed."""
     told: list[str] = []
@@ -49,8 +57,7 @@ async def killed_while_committing(root, chance: random.Random) -> list[str]:
         for _ in range(chance.randint(1, 6)):
             async with asyncio.timeout(WAIT):
                 told.append((await process.stdout.readline()).decode().strip())
-        await asyncio.sleep(chance.uniform(0, 0.02))  # somewhere inside the next commit
-        process.kill()
+        await kill_within(process, chance.uniform(0, 0.02))  # somewhere inside the next commit
         told += (await process.stdout.read()).decode().split()
     return told
 
@@ -79,8 +86,7 @@ async def test_a_process_killed_inside_a_migration_leaves_one_release_or_the_oth
     path = tmp_path / "host.db"
     make_first_release(path, inbox_rows=INBOX_ROWS)
     async with child("migrate", path) as process:
-        await asyncio.sleep(chance.uniform(0.0, 0.5))
-        process.kill()
+        await kill_within(process, chance.uniform(0.0, 0.5))
     revision, rows = read(path)
     assert revision in schema.KNOWN
     assert rows == INBOX_ROWS

@@ -4,12 +4,12 @@ FILE_LINES = 400
 FUNCTION_LINES = 60
 TEST_FILE_LINES = 600
 
-SUPPRESSIONS = {"noqa": 19, "type: ignore": 0, "cast": 0}
+SUPPRESSIONS = {"noqa": 18, "type: ignore": 0, "cast": 0}
 """How many there are in all of the repository's Python. A number here may only be lowered."""
 
 BROAD_EXCEPTS = {
     "core/tools/wrappers.py": "a tool call",
-    "channels/telegram/polling.py": "a channel event",
+    "channels/telegram/supervision.py": "a channel event",
     "core/engines/rounds.py": "a job run",
     "bot/console/security.py": "a console request",
 }

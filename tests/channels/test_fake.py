@@ -5,8 +5,26 @@ from datetime import timedelta
 import pytest
 
 from channels.fake import FAKE_CAPABILITIES, FakeChannel
-from core.contracts.addresses import Address, Button, CardContent, OutboundItem, PressBody, TextContent
-from core.contracts.errors import ChannelDown, SendLimited, SendRejected, SendUnknown
+from core.contracts.addresses import (
+    Address,
+    Attachment,
+    Button,
+    CardContent,
+    FileContent,
+    OutboundItem,
+    PressBody,
+    ReactionContent,
+    Removal,
+    TextContent,
+)
+from core.contracts.errors import (
+    ChannelDown,
+    ChatMoved,
+    DownloadFailed,
+    SendLimited,
+    SendRejected,
+    SendUnknown,
+)
 
 ADDRESS = Address(channel="fake", account="bot", chat="111")
 
@@ -88,3 +106,43 @@ async def test_acknowledgements_are_recorded():
     await channel.acknowledge(press, "Noted")
 
     assert channel.acknowledgements == [(press, "Noted")]
+
+
+async def test_a_file_keeps_what_it_held_when_it_was_sent(tmp_path):
+    channel = FakeChannel()
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"as sent")
+    content = FileContent(path=str(path), name="a.txt", media_type="text/plain", caption="here")
+    external_id = await channel.deliver(replace(item(), content=content))
+    path.write_bytes(b"changed")
+    message = channel.messages[external_id]
+
+    assert (message.text, message.data, message.buttons) == ("a.txt\n\nhere", b"as sent", {})
+
+
+@pytest.mark.parametrize("content", [TextContent(markdown="x"), ReactionContent(emoji="x"), Removal()])
+async def test_every_delivery_can_be_made_to_fail(content):
+    channel = FakeChannel()
+    channel.fail_next(ChatMoved("upgraded", chat="222"))
+    with pytest.raises(ChatMoved) as raised:
+        await channel.deliver(replace(item(), content=content, reply_to="1", external_id="1"))
+
+    assert raised.value.chat == "222"
+    assert (channel.messages, channel.reactions, channel.deliveries) == ({}, {}, [])
+
+
+async def test_downloads_and_leaving_can_be_made_to_fail_once(tmp_path):
+    channel = FakeChannel()
+    channel.files["f1"] = b"content"
+    attachment = Attachment(handle="f1", name="a", media_type="text/plain")
+    channel.fail_next_download(DownloadFailed("not now"))
+    channel.fail_next_leave(SendRejected("not allowed"))
+    with pytest.raises(DownloadFailed):
+        await channel.download(attachment, tmp_path / "a", limit_bytes=99)
+    with pytest.raises(SendRejected):
+        await channel.leave(ADDRESS)
+    await channel.download(attachment, tmp_path / "a", limit_bytes=99)
+    await channel.leave(ADDRESS)
+
+    assert (tmp_path / "a").read_bytes() == b"content"
+    assert channel.left == [ADDRESS]

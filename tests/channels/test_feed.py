@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
-from channels.feed import FeedChannel, Noticed, Previewed, Said, Shown, StatusSet
-from core.contracts.addresses import MessageBody, OutboundItem, PressBody, Privacy, Sender, TextContent
+from channels.feed import FeedChannel, Noticed, Previewed, Removed, Said, Shown, StatusSet
+from core.contracts.addresses import (
+    Attachment,
+    DeleteBody,
+    EditBody,
+    FileContent,
+    MessageBody,
+    OutboundItem,
+    PressBody,
+    Privacy,
+    ReactionContent,
+    Removal,
+    Sender,
+    TextContent,
+)
 from core.contracts.clock import FakeClock
 from core.contracts.errors import ChannelDown, StoreUnavailable
 
@@ -219,3 +233,66 @@ async def test_chats_without_viewers_are_forgotten():
     async with channel.subscribe("main"), channel.subscribe("main"):
         pass
     assert channel._subscribers == {}
+
+
+async def test_what_was_said_can_be_changed_and_taken_back():
+    channel, sink = make(), Sink()
+    async with running(channel, sink), channel.subscribe("main") as viewer:
+        await channel.say("main", ALICE, "hello", key="k1")
+        await channel.edit("main", ALICE, "k1", "hello there")
+        await channel.withdraw("main", ALICE, "k1")
+        seen = drained(viewer)
+
+    assert [event.body for event in sink.events[1:]] == [
+        EditBody(message_key="k1", text="hello there"),
+        DeleteBody(message_key="k1"),
+    ]
+    assert len({event.key for event in sink.events}) == 3
+    assert seen[1:] == [Said(key="k1", name="Alice", text="hello there"), Removed(external_id="k1")]
+
+
+async def test_a_change_that_could_not_be_stored_is_seen_by_nobody():
+    channel, sink = make(), Sink()
+    sink.fails = True
+    async with running(channel, sink), channel.subscribe("main") as viewer:
+        with pytest.raises(StoreUnavailable):
+            await channel.edit("main", ALICE, "k1", "x")
+        with pytest.raises(StoreUnavailable):
+            await channel.withdraw("main", ALICE, "k1")
+        assert drained(viewer) == []
+
+
+async def test_files_of_this_machine_come_with_a_message():
+    channel, sink = make(), Sink()
+    attachment = Attachment(handle="/tmp/a.txt", name="a.txt", media_type="text/plain")
+    async with running(channel, sink):
+        await channel.say("main", ALICE, "look", attachments=(attachment,))
+
+    assert sink.events[0].body == MessageBody(text="look", attachments=(attachment,))
+
+
+async def test_viewers_see_files_reactions_and_what_is_taken_away(tmp_path):
+    channel = make()
+    path = tmp_path / "a.txt"
+    path.write_text("content")
+    file = FileContent(path=str(path), name="a.txt", media_type="text/plain")
+    contents = [file, ReactionContent(emoji="x"), ReactionContent(emoji=""), Removal()]
+    async with channel.subscribe("main") as viewer:
+        for content in contents:
+            external_id = "m1" if isinstance(content, Removal) else None
+            outgoing = replace(item(channel, "x"), content=content, external_id=external_id, reply_to="k1")
+            await channel.deliver(outgoing)
+        seen = drained(viewer)
+
+    assert seen == [
+        Shown(external_id="t/x", content=file),
+        Shown(external_id="reaction/k1", content=contents[1]),
+        Removed(external_id="reaction/k1"),
+        Removed(external_id="m1"),
+    ]
+
+
+async def test_nobody_leaves_a_chat_of_this_machine():
+    channel = make()
+    await channel.leave(channel.address("main"))
+    assert await channel.deliver(item(channel, "still here")) == "t/still here"

@@ -1,23 +1,37 @@
 """Channels with their platforms and people, for the contract suite.
 
-A harness owns its channel and plays the platform: `say`, `press`, `seen`, `delete`, `answered`,
-and what goes wrong between a channel and its platform: `limit_next`, `reject_next` (and `refused`,
-when that was met), `lose_next_answer`, `refuse_token`. To hold another channel to the contract,
+A harness owns its channel and plays the platform: `say`, `press`, `seen`, `reactions`, `delete`,
+`answered`, `offer` (a file that came with a message), and what goes wrong between a channel and its
+platform: `limit_next`, `reject_next` (and `refused`, when that was met), `lose_next_answer`,
+`refuse_token`, `move` (a group goes on under another id). To hold another channel to the contract,
 write one and add its opener to `HARNESSES`, and to `REMOTE` where something can go wrong.
 """
 
 import asyncio
+import tempfile
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from channels.fake import FakeChannel
-from channels.feed import FeedChannel, Noticed, Previewed, Shown
+from channels.feed import FeedChannel, Noticed, Previewed, Removed, Shown
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.limits import Timing
-from core.contracts.addresses import Address, CardContent, InboundEvent, MessageBody, PressBody, Privacy, Sender
+from core.contracts.addresses import (
+    Address,
+    Attachment,
+    CardContent,
+    FileContent,
+    InboundEvent,
+    MessageBody,
+    PressBody,
+    Privacy,
+    ReactionContent,
+    Sender,
+)
 from core.contracts.clock import SystemClock
-from core.contracts.errors import ChannelDown, SendLimited, SendRejected, StoreError
+from core.contracts.errors import ChannelDown, ChatMoved, SendLimited, SendRejected, StoreError
 from tests.platforms.telegram_server import TOKEN, TelegramServer
 
 
@@ -38,6 +52,10 @@ class Seen:
     external_id: str
     text: str
     labels: tuple[str, ...]
+
+
+def attachment(handle, data):
+    return Attachment(handle=handle, name="notes.bin", media_type="application/octet-stream", size_bytes=len(data))
 
 
 class FakeHarness:
@@ -74,8 +92,19 @@ class FakeHarness:
     def seen(self):
         return [Seen(m.external_id, m.text, tuple(m.buttons)) for m in self.channel.messages.values()]
 
+    def reactions(self, message):
+        return self.channel.reactions.get(message, "")
+
     def delete(self, external_id):
         self.channel.delete(external_id)
+
+    def offer(self, data):
+        self.channel.files["f1"] = data
+        return attachment("f1", data)
+
+    def move(self):
+        self.channel.fail_next(ChatMoved("upgraded", chat="new"))
+        return self.address, "new"
 
     def limit_next(self, seconds):
         self.channel.fail_next(SendLimited("slow down", retry_after=timedelta(seconds=seconds)))
@@ -131,10 +160,21 @@ class TelegramHarness:
         self.server.press(111, message_id, data)
 
     def seen(self):
-        return [Seen(str(m.id), m.text, tuple(m.buttons)) for m in self.server.visible(111)]
+        return [Seen(str(m.id), _told(m), tuple(m.buttons)) for m in self.server.visible(111)]
+
+    def reactions(self, message):
+        return "".join(self.server.chats.by_id[111].messages[int(message)].reactions)
 
     def delete(self, external_id):
         self.server.delete(111, int(external_id))
+
+    def offer(self, data):
+        return attachment(self.server.files.keep(data).id, data)
+
+    def move(self):
+        self.server.open_chat(-4001)
+        self.server.migrate(-4001, -1001000000002, told=False)
+        return replace(self.address, chat="-4001"), "-1001000000002"
 
     def limit_next(self, seconds):
         body = {"ok": False, "error_code": 429, "description": "Too Many", "parameters": {"retry_after": seconds}}
@@ -158,6 +198,12 @@ class TelegramHarness:
         return list(self.server.answers.values())
 
 
+def _told(message):
+    """Return what can be read of a message: its file's name, and its text."""
+    parts = [message.file.name] if message.file is not None else []
+    return "\n\n".join(parts + ([message.text] if message.text else []))
+
+
 class FeedHarness:
     """The channel of this machine with one viewer, whose client repeats what was not stored."""
 
@@ -168,6 +214,7 @@ class FeedHarness:
         self._typed = asyncio.Queue()
         self._view = {}
         self._tokens = {}
+        self._reactions = {}
         self._notices = []
         self._stack = AsyncExitStack()
 
@@ -217,14 +264,31 @@ class FeedHarness:
             case Shown(external_id=message, content=CardContent(text=text, code=code, rows=rows)):
                 self._tokens[message] = {button.label: button.token for row in rows for button in row}
                 self._view[message] = Seen(message, f"{text}\n{code}", tuple(self._tokens[message]))
+            case Shown(external_id=message, content=FileContent(name=name, caption=caption)):
+                self._view[message] = Seen(message, f"{name}\n\n{caption}", ())
+            case Shown(external_id=message, content=ReactionContent(emoji=emoji)):
+                self._reactions[message] = emoji
             case Shown(external_id=message, content=content):
                 self._view[message] = Seen(message, content.markdown, ())
+            case Removed(external_id=message):
+                self._view.pop(message, None)
+                self._reactions.pop(message, None)
             case Noticed(text=text):
                 self._notices.append(text)
+
+    def reactions(self, message):
+        self.seen()
+        return self._reactions.get(f"reaction/{message}", "")
 
     def delete(self, external_id):
         self.seen()
         del self._view[external_id]
+
+    def offer(self, data):
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory())
+        path = Path(folder, "notes.bin")
+        path.write_bytes(data)
+        return attachment(str(path), data)
 
     def answered(self):
         self.seen()

@@ -10,13 +10,18 @@ import pytest
 from core.contracts.addresses import (
     Button,
     CardContent,
+    FileContent,
     MessageBody,
     OutboundItem,
     PressBody,
+    ReactionContent,
+    Removal,
     TextContent,
 )
 from core.contracts.errors import (
     ChannelDown,
+    ChatMoved,
+    DownloadRefused,
     SendLimited,
     SendRejected,
     SendUnknown,
@@ -85,6 +90,15 @@ def card_item(harness, text, *labels, external_id=None):
     rows = (tuple(Button(token=f"token-{label}", label=label) for label in labels),) if labels else ()
     content = CardContent(text=text, code="ls -la", rows=rows)
     return OutboundItem(id="turn-1/card", address=harness.address, content=content, external_id=external_id)
+
+
+def item_with(harness, content, **more):
+    return OutboundItem(id="turn-1/other", address=harness.address, content=content, **more)
+
+
+def file_item(harness, path, **more):
+    content = FileContent(path=str(path), name="report.txt", media_type="text/plain", caption="as you asked")
+    return item_with(harness, content, **more)
 
 
 async def ignore_sent(_external_id):
@@ -301,3 +315,97 @@ async def test_an_error_in_the_block_comes_through_as_it_is(harness):
 async def test_capabilities_never_change(harness):
     assert harness.channel.capabilities == harness.channel.capabilities
     assert harness.channel.capabilities.text_limit > 0
+
+
+async def test_every_content_that_a_channel_says_it_takes_is_taken(harness):
+    capabilities = harness.channel.capabilities
+
+    assert (capabilities.files, capabilities.reactions, capabilities.removals) == (True, True, True)
+
+
+async def test_a_file_is_visible_by_name_and_caption_under_the_returned_id(harness, tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"content")
+    external_id = await harness.channel.deliver(file_item(harness, path))
+
+    assert harness.seen() == [Seen(external_id, "report.txt\n\nas you asked", ())]
+
+
+async def test_a_file_that_is_gone_is_refused_and_shows_nothing(harness, tmp_path):
+    with pytest.raises(SendRejected):
+        await harness.channel.deliver(file_item(harness, tmp_path / "gone"))
+
+    assert harness.seen() == []
+
+
+async def test_a_reaction_stands_on_its_message_until_it_is_taken_back(harness):
+    message = await harness.channel.deliver(text_item(harness, "hello"))
+    await harness.channel.deliver(item_with(harness, ReactionContent(emoji="👍"), reply_to=message))
+    first = harness.reactions(message)
+    await harness.channel.deliver(item_with(harness, ReactionContent(emoji="👀"), reply_to=message))
+    second = harness.reactions(message)
+    await harness.channel.deliver(item_with(harness, ReactionContent(emoji=""), reply_to=message))
+
+    assert (first, second, harness.reactions(message)) == ("👍", "👀", "")
+    assert [seen.text for seen in harness.seen()] == ["hello"]
+
+
+async def test_a_reaction_has_an_id_that_is_no_messages(harness):
+    message = await harness.channel.deliver(text_item(harness, "hello"))
+    item = item_with(harness, ReactionContent(emoji="👍"), reply_to=message)
+
+    assert await harness.channel.deliver(item) not in {seen.external_id for seen in harness.seen()}
+
+
+async def test_a_removal_takes_its_message_away_and_may_be_repeated(harness):
+    gone = await harness.channel.deliver(text_item(harness, "progress"))
+    stays = await harness.channel.deliver(text_item(harness, "answer", number=2))
+    for _ in range(2):
+        assert await harness.channel.deliver(item_with(harness, Removal(), external_id=gone)) == gone
+
+    assert [seen.external_id for seen in harness.seen()] == [stays]
+
+
+@pytest.mark.parametrize("content", [Removal(), ReactionContent(emoji="👍")])
+async def test_what_names_no_message_is_refused(harness, content):
+    with pytest.raises(SendRejected):
+        await harness.channel.deliver(item_with(harness, content))
+
+
+async def test_a_chat_that_moved_says_where_to_and_nothing_is_shown(remote):
+    address, chat = remote.move()
+    with pytest.raises(ChatMoved) as raised:
+        await remote.channel.deliver(replace(text_item(remote, "hello"), address=address))
+
+    assert raised.value.chat == chat
+    assert remote.seen() == []
+
+
+async def test_a_download_is_written_whole_and_its_size_returned(harness, tmp_path):
+    data = bytes(range(256)) * 1000
+    size = await harness.channel.download(harness.offer(data), tmp_path / "in", limit_bytes=len(data))
+
+    assert (size, (tmp_path / "in").read_bytes()) == (len(data), data)
+
+
+async def test_a_download_over_the_limit_is_refused_and_leaves_no_file(harness, tmp_path):
+    attachment = harness.offer(bytes(1000))
+    for offered in (attachment, replace(attachment, size_bytes=None)):
+        with pytest.raises(DownloadRefused):
+            await harness.channel.download(offered, tmp_path / "in", limit_bytes=999)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_file_that_nobody_has_is_refused_and_leaves_no_file(harness, tmp_path):
+    attachment = replace(harness.offer(b"x"), handle="never-offered")
+    with pytest.raises(DownloadRefused):
+        await harness.channel.download(attachment, tmp_path / "in", limit_bytes=999)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_group_may_be_left_twice(remote):
+    address, _ = remote.move()
+    for _ in range(2):
+        await remote.channel.leave(address)

@@ -205,6 +205,11 @@ async def test_an_unknown_message_can_be_neither_revised_nor_withdrawn(world: Wo
     assert await world.stores.delivery.withdraw(elsewhere, "e1") is None
 
 
+async def test_a_conversation_is_rung_on_request(world: World):
+    await world.stores.delivery.ring(CONVERSATION)
+    assert world.rung() == [("conversations", CONVERSATION)]
+
+
 async def test_a_withdrawn_message_waits_for_nobody(world: World):
     await world.stores.delivery.accept(inbound("e1"), conversation_id=CONVERSATION)
     await world.stores.delivery.accept(inbound("e2"), conversation_id=CONVERSATION)

@@ -15,6 +15,7 @@ CONFLICTS = "tests/core/turns/test_conflicting_calls.py"
 ANSWERS = "tests/core/turns/test_answers.py"
 LOOP = "tests/core/turns/test_loop.py"
 STORES = "tests/contracts/test_store_contract.py"
+WEBHOOK = "tests/channels/telegram/test_webhook.py"
 POLLING = "tests/channels/telegram/test_polling.py"
 
 
@@ -224,19 +225,27 @@ MUTANTS = (
         name="acknowledged before committed",
         invariant=11,
         file="channels/telegram/polling.py",
-        old="        parsed = [(update, self._parse(update, account)) for update in updates]\n",
-        new="        parsed = [(update, self._parse(update, account)) for update in updates]\n"
+        old="        read = [(update, await intake.read(update)) for update in in_order]\n",
+        new="        read = [(update, await intake.read(update)) for update in in_order]\n"
         "        if updates:\n"
-        '            await self._api.updates(updates[-1]["update_id"] + 1, wait=timedelta(0))\n',
+        '            await self._api.updates(in_order[-1]["update_id"] + 1, wait=timedelta(0))\n',
         tests=(f"{POLLING}::test_an_update_is_confirmed_only_after_it_was_accepted_c04",),
     ),
     Mutant(
         name="an event that could not be stored is confirmed",
         invariant=11,
         file="channels/telegram/polling.py",
-        old="            if event is not None and not await self._accept(event, sink):\n                break\n",
-        new="            if event is not None:\n                await self._accept(event, sink)\n",
+        old="            if event is not None and not await intake.hand_over(event, sink):\n                break\n",
+        new="            if event is not None:\n                await intake.hand_over(event, sink)\n",
         tests=(f"{POLLING}::test_what_a_killed_process_had_fetched_comes_again_after_the_restart_c04",),
+    ),
+    Mutant(
+        name="a webhook is answered before its update is stored",
+        invariant=11,
+        file="channels/telegram/webhook.py",
+        old="HTTPStatus.OK if await accepted else",
+        new="HTTPStatus.OK if accepted else",
+        tests=(f"{WEBHOOK}::test_an_update_is_answered_only_after_it_was_stored",),
     ),
     Mutant(
         name="the answer goes where the conversation is now",

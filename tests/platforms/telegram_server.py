@@ -6,77 +6,34 @@
         await server.wait_for(lambda: server.visible(111))
 
 It enforces what the platform enforces: confirmation of updates by offset and redelivery of the
-unconfirmed, one poller at a time, sizes, pace, expiry of presses. Tests make it misbehave with
-`fail_next`, `gate_next`, `gate_answer`, `flood`, `block`, `updates.webhook_url`, `revoked`, and read `calls`,
-`visible` and `answers`. Nothing here sleeps; time is the injected clock's.
+unconfirmed, one poller at a time, sizes, entities, topics, pace, expiry of presses. Tests make it
+misbehave with `fault`, `fail_next`, `gate_next`, `gate_answer`, `flood`, `bar`, `migrate`,
+`revoked`, `clock_skew`, and read `calls`, `visible`, `answers`, `menus` and `files`. Nothing here
+sleeps; time is the injected clock's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
-from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from datetime import timedelta
+from email.utils import format_datetime
 from typing import Any, Self
 
 from aiohttp import web
 
 from core.contracts.clock import Clock, SystemClock
-from tests.platforms.telegram_chats import (
-    BOT_USERNAME,
-    CALLBACK_ANSWER_LIMIT_CHARS,
-    Chat,
-    Chats,
-    Message,
-    Query,
-    Refusal,
-    bad_request,
-    charge,
-    refuse_while_flooded,
-)
+from tests.platforms.telegram_account import Menus, Queries, WebhookPosts
+from tests.platforms.telegram_chats import BOT_USERNAME, Chat, Chats, Message
+from tests.platforms.telegram_faults import Fault, FaultScript, Gate, Gates, Planned
+from tests.platforms.telegram_files import Files
+from tests.platforms.telegram_methods import Call, Methods, read_params
+from tests.platforms.telegram_refusals import Refusal
 from tests.platforms.telegram_updates import UpdateQueue
 
 TOKEN = "123456789:" + "D" * 35
-_ACCEPTED = ("setMyCommands", "deleteMyCommands", "setChatMenuButton", "setMessageReaction", "logOut", "close")
-_TOO_OLD = "query is too old and response timeout expired or query ID is invalid"
-
-
-@dataclass
-class Call:
-    """One request as it arrived; `status` is 0 until it is answered, and if it never was."""
-
-    method: str
-    params: dict[str, Any]
-    at: float
-    status: int = 0
-
-
-@dataclass
-class Fault:
-    """What happens to one call instead of success."""
-
-    status: int = 500
-    body: dict[str, Any] | None = None
-    drop: str = ""
-    chat_id: int | None = None
-
-
-@dataclass
-class Gate:
-    """Holds one call after it arrived, before it is carried out or before that is answered."""
-
-    entered: asyncio.Event = field(default_factory=asyncio.Event)
-    opened: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-async def _pass_one(gates: deque[Gate]) -> None:
-    """Wait at the first gate, if there is any."""
-    if gates:
-        gate = gates.popleft()
-        gate.entered.set()
-        await gate.opened.wait()
+_REQUEST_LIMIT_BYTES = 60_000_000
+_FIRST_SUPERGROUP = -1_000_000_000_000
 
 
 class TelegramServer:
@@ -87,25 +44,40 @@ class TelegramServer:
     ) -> None:
         self.token = token
         self.clock: Clock = clock or SystemClock()
+        self.clock_skew = timedelta(0)
         self.min_interval = min_interval
-        self.query_ttl = query_ttl
-        self.bot = {
+        self.bot: dict[str, Any] = {
             "id": int(token.partition(":")[0]),
             "is_bot": True,
             "first_name": "Lodger",
             "username": BOT_USERNAME,
+            "can_join_groups": True,
+            "can_read_all_group_messages": False,
         }
-        self.chats = Chats(self.bot["id"])
+        self.files = Files(self.clock)
+        self.chats = Chats(self.clock, self.files)
+        self.menus = Menus(self.chats)
         self.calls: list[Call] = []
         self.updates = UpdateQueue(self.clock, self._wake)
         self.revoked = False
-        self._query_ids = itertools.count(7_000_001)
-        self._queries: dict[str, Query] = {}
-        self._faults: dict[str, deque[Fault]] = defaultdict(deque)
-        self._gates: dict[str, deque[Gate]] = defaultdict(deque)
-        self._answer_gates: dict[str, deque[Gate]] = defaultdict(deque)
+        self._queries = Queries(self.clock, query_ttl)
+        self._script = FaultScript()
+        self._gates = Gates()
+        self._answer_gates = Gates()
+        self.webhook = WebhookPosts(self.updates, self.clock, self._script, self._wake)
+        self._methods = Methods(
+            bot=self.bot,
+            clock=self.clock,
+            chats=self.chats,
+            files=self.files,
+            menus=self.menus,
+            queries=self._queries,
+            updates=self.updates,
+            webhook=self.webhook,
+        )
         self._waiters: list[asyncio.Future[None]] = []
         self._runner: web.AppRunner | None = None
+        self._posting: asyncio.Task[None] | None = None
         self._port = 0
 
     # Life
@@ -119,20 +91,24 @@ class TelegramServer:
 
     async def start(self) -> None:
         """Listen on a loopback port; after `stop` it is the same port again, nothing forgotten."""
-        app = web.Application()
+        app = web.Application(client_max_size=_REQUEST_LIMIT_BYTES)
         app.router.add_route("*", "/bot{token}/{method}", self._serve)
+        app.router.add_get("/file/bot{token}/{path:.+}", self._serve_file)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
         await site.start()
         self._port = self._runner.addresses[0][1]
+        self._posting = asyncio.create_task(self.webhook.run())
 
     async def stop(self) -> None:
         """Refuse connections, as in an outage."""
-        for gates in (*self._gates.values(), *self._answer_gates.values()):
-            for gate in gates:
-                gate.opened.set()
+        self._gates.open_all()
+        self._answer_gates.open_all()
         self.updates.end_poll("closed")
+        if self._posting is not None:
+            self._posting.cancel()
+            await asyncio.wait({self._posting})
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
@@ -152,7 +128,7 @@ class TelegramServer:
         """
         chat = self.open_chat(chat_id)
         message = self.chats.add(chat, text=text, from_bot=False, thread=thread)
-        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)), self._date())
+        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)))
         self.push_update({"message": shown | extra})
         return message.id
 
@@ -161,7 +137,7 @@ class TelegramServer:
         chat = self.chats.by_id[chat_id]
         message = chat.messages[message_id]
         message.text = text
-        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)), self._date())
+        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)))
         self.push_update({"edited_message": shown | {"edit_date": self._date()}})
 
     def press(self, chat_id: int, message_id: int, data: str, *, user: int | None = None, stale: bool = False) -> str:
@@ -173,8 +149,7 @@ class TelegramServer:
         chat = self.chats.by_id[chat_id]
         message = chat.messages[message_id]
         assert stale or data in message.buttons.values(), f"no button carries {data!r} on message {message_id}"
-        query = Query(id=str(next(self._query_ids)), pressed_at=self.clock.monotonic())
-        self._queries[query.id] = query
+        query = self._queries.begin()
         self.push_update(
             {
                 "callback_query": {
@@ -182,7 +157,7 @@ class TelegramServer:
                     "from": _person(user or abs(chat_id)),
                     "chat_instance": "1",
                     "data": data,
-                    "message": self.chats.as_json(chat, message, self.bot, self._date()),
+                    "message": self.chats.as_json(chat, message, self.bot),
                 }
             }
         )
@@ -194,15 +169,50 @@ class TelegramServer:
 
     def open_chat(self, chat_id: int, kind: str = "", title: str = "", topics: tuple[int, ...] = ()) -> Chat:
         """Let the chat exist; bots cannot write to people who never wrote to them."""
-        chat = self.chats.open(chat_id, kind or ("private" if chat_id > 0 else "supergroup"), title)
+        chat = self.chats.open(chat_id, kind or _kind_of(chat_id), title)
         chat.topics.update(topics)
+        chat.is_forum = chat.is_forum or bool(topics)
         return chat
 
     def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message, as a person can."""
         del self.chats.by_id[chat_id].messages[message_id]
 
+    def migrate(self, chat_id: int, new_id: int, *, told: bool = True) -> None:
+        """Make a supergroup of a group: nothing can be done under its old id any more.
+
+        Args:
+            told: Both service messages are sent to the bot.
+        """
+        old = self.open_chat(chat_id)
+        new = self.open_chat(new_id, "supergroup", old.title)
+        old.moved_to = new_id
+        if told:
+            for chat, told_of in ((old, {"migrate_to_chat_id": new_id}), (new, {"migrate_from_chat_id": chat_id})):
+                message = self.chats.add(chat, text="", from_bot=False)
+                shown = self.chats.as_json(chat, message, _person(111))
+                del shown["text"]
+                self.push_update({"message": shown | told_of})
+
     # What goes wrong
+
+    def fault(
+        self,
+        method: str,
+        fault: Fault,
+        *,
+        times: int = 1,
+        chat_id: int | None = None,
+        seconds: float = 0.0,
+        location: str = "",
+    ) -> Planned:
+        """Let the next calls of `method` (in that chat) go wrong; returns what waits for the last of them.
+
+        A download is of method `download`, an update that is posted of method `webhook`.
+        """
+        planned = [Planned(fault, chat_id=chat_id, seconds=float(seconds), location=location) for _ in range(times)]
+        self._script.plan(method, planned)
+        return planned[-1]
 
     def fail_next(
         self,
@@ -221,21 +231,17 @@ class TelegramServer:
         it is carried out and its answer lost. Otherwise `status` is answered, with `body` or a
         plain error of that status.
         """
-        drop = "before" if drop_before else "after" if drop_after else ""
-        fault = Fault(status=status, body=body, drop=drop, chat_id=chat_id)
-        self._faults[method].extend([fault] * times)
+        lost = Fault.LOST_REQUEST if drop_before else Fault.LOST_RESPONSE
+        fault = lost if drop_before or drop_after else Fault.ANSWERED
+        self._script.plan(method, [Planned(fault, chat_id=chat_id, status=status, body=body) for _ in range(times)])
 
     def gate_next(self, method: str) -> Gate:
         """Hold the next call of `method` until the gate is opened."""
-        gate = Gate()
-        self._gates[method].append(gate)
-        return gate
+        return self._gates.add(method)
 
     def gate_answer(self, method: str) -> Gate:
         """Carry out the next call of `method` and hold its answer until the gate is opened."""
-        gate = Gate()
-        self._answer_gates[method].append(gate)
-        return gate
+        return self._answer_gates.add(method)
 
     def flood(self, chat_id: int, seconds: float) -> None:
         """Answer 429 to every message and edit of the chat for that long."""
@@ -243,7 +249,11 @@ class TelegramServer:
 
     def block(self, chat_id: int, blocked: bool = True) -> None:
         """Let the person block the bot."""
-        self.open_chat(chat_id).blocked = blocked
+        self.bar(chat_id, "bot was blocked by the user" if blocked else "")
+
+    def bar(self, chat_id: int, why: str) -> None:
+        """Let the bot do nothing in a chat any more, for a reason in Telegram's words; empty: let it again."""
+        self.open_chat(chat_id).barred = why
 
     # What can be seen
 
@@ -260,7 +270,7 @@ class TelegramServer:
     @property
     def answers(self) -> dict[str, str]:
         """The texts of the presses that were answered, by query id."""
-        return {query.id: query.answer for query in self._queries.values() if query.answer is not None}
+        return {query.id: query.answer for query in self._queries.by_id.values() if query.answer is not None}
 
     async def wait_for(self, condition: Callable[[], Any], timeout: float = 5.0) -> Any:
         """Return the first true value of `condition`, looked at after everything that happens here.
@@ -279,114 +289,75 @@ class TelegramServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
-        call = Call(method=method, params=await _params(request), at=self.clock.monotonic())
+        call = Call(method=method, params=await read_params(request), at=self.clock.monotonic())
         self.calls.append(call)
         self._wake()
-        await _pass_one(self._gates[method])
-        fault = self._take_fault(call)
-        body, status = await self._outcome(request.match_info["token"], call, fault)
-        await _pass_one(self._answer_gates[method])
+        await self._gates.pass_one(method)
+        planned = self._script.take(method, call.params.get("chat_id"))
+        if planned is not None:
+            planned.entered.set()
+            await self._delay(planned)
+        body, status = await self._outcome(request.match_info["token"], call, planned)
+        await self._answer_gates.pass_one(method)
         call.status = status
-        if fault is not None and fault.drop:
+        if planned is not None and planned.drops:
             call.status = 0
             assert request.transport is not None
             request.transport.abort()
         self._wake()
-        return web.json_response(body, status=call.status or 500)
+        date = format_datetime(self.clock.now() + self.clock_skew, usegmt=True)
+        return web.json_response(body, status=call.status or 500, headers={"Date": date})
 
-    def _take_fault(self, call: Call) -> Fault | None:
-        faults = self._faults[call.method]
-        for fault in faults:
-            if fault.chat_id in {None, call.params.get("chat_id")}:
-                faults.remove(fault)
-                return fault
-        return None
+    async def _serve_file(self, request: web.Request) -> web.StreamResponse:
+        path = request.match_info["path"]
+        self.calls.append(Call(method="download", params={"path": path}, at=self.clock.monotonic()))
+        planned = self._script.take("download")
+        if request.match_info["token"] != self.token:
+            raise web.HTTPNotFound
+        return await self.files.download(request, path, planned)
 
-    async def _outcome(self, token: str, call: Call, fault: Fault | None) -> tuple[dict[str, Any], int]:
-        if fault is not None and fault.drop != "after":
-            return fault.body or {"ok": False, "error_code": fault.status, "description": "Error"}, fault.status
+    async def _delay(self, planned: Planned) -> None:
+        if planned.fault is Fault.SLOW:
+            await self.clock.sleep(planned.duration)
+        if planned.fault is Fault.HALF_OPEN:
+            await asyncio.Event().wait()  # until the bot hangs up, or this server stops
+
+    async def _outcome(self, token: str, call: Call, planned: Planned | None) -> tuple[dict[str, Any], int]:
+        if planned is not None and planned.answer is not None:
+            return planned.answer
         if self.revoked or token != self.token:
             return {"ok": False, "error_code": 401, "description": "Unauthorized"}, 401
         try:
-            return {"ok": True, "result": await self._perform(call)}, 200
+            result = await self._perform(call)
         except Refusal as refusal:
-            error = {"ok": False, "error_code": refusal.status, "description": refusal.description}
-            parameters = {"parameters": refusal.parameters} if refusal.parameters else {}
-            return error | parameters, refusal.status
+            return refusal.as_json(), refusal.status
+        if planned is not None and planned.fault is Fault.DUPLICATED:
+            result = [*result, *result]
+        if planned is not None and planned.fault is Fault.REORDERED:
+            result = result[::-1]
+        return {"ok": True, "result": result}, 200
 
-    async def _perform(self, call: Call) -> Any:  # noqa: PLR0911 - one line for each method of the API
-        match call.method:
-            case "getMe":
-                return self.bot
-            case "getUpdates":
-                return await self.updates.get(call.params)
-            case "sendMessage" | "editMessageText" | "deleteMessage" | "sendChatAction":
-                return self._in_chat(call)
-            case "answerCallbackQuery":
-                return self._answer(call.params)
-            case "getWebhookInfo":
-                return {"url": self.updates.webhook_url, "pending_update_count": len(self.updates.unconfirmed)}
-            case "deleteWebhook":
-                self.updates.webhook_url = ""
-                return True
-            case method if method in _ACCEPTED:
-                return True
-            case _:
-                raise Refusal(404, "Not Found")
-
-    def _in_chat(self, call: Call) -> Any:
-        chat = self.chats.find(call.params)
-        now = self.clock.monotonic()
-        if call.method == "sendChatAction":
-            refuse_while_flooded(chat, now)
-            return True
-        charge(chat, now, self.min_interval)
-        if call.method == "deleteMessage":
-            return self.chats.delete(chat, call.params)
-        carry_out = self.chats.send if call.method == "sendMessage" else self.chats.edit
-        return self.chats.as_json(chat, carry_out(chat, call.params), self.bot, self._date())
-
-    def _answer(self, params: dict[str, Any]) -> bool:
-        query = self._queries.get(str(params.get("callback_query_id")))
-        expired = query is None or query.answer is not None
-        if query is None or expired or self.clock.monotonic() - query.pressed_at > self.query_ttl:
-            raise bad_request(_TOO_OLD)
-        text = str(params.get("text", ""))
-        if len(text) > CALLBACK_ANSWER_LIMIT_CHARS:
-            raise bad_request("MESSAGE_TOO_LONG")
-        query.answer = text
-        return True
+    async def _perform(self, call: Call) -> Any:
+        return await self._methods.carry_out(call, self.min_interval)
 
     def _date(self) -> int:
         return int(self.clock.now().timestamp())
 
     def _wake(self) -> None:
-        """Let everybody who waits in `wait_for` look again."""
+        """Let everybody who waits in `wait_for`, and the webhook, look again."""
+        self.webhook.wake()
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
         self._waiters.clear()
 
 
+def _kind_of(chat_id: int) -> str:
+    if chat_id > 0:
+        return "private"
+    return "supergroup" if chat_id < _FIRST_SUPERGROUP else "group"
+
+
 def _person(user: int) -> dict[str, Any]:
     names = {111: "Alice", 222: "Bob"}
     return {"id": user, "is_bot": False, "first_name": names.get(user, f"User {user}")}
-
-
-async def _params(request: web.Request) -> dict[str, Any]:
-    """Read a call's parameters: query string, form, multipart or JSON; nested values are JSON texts."""
-    raw: dict[str, Any] = dict(request.query)
-    if request.content_type == "application/json":
-        raw |= await request.json()
-    else:
-        raw |= await request.post()
-    return {name: _decoded(name, value) for name, value in raw.items()}
-
-
-def _decoded(name: str, value: Any) -> Any:
-    if name == "text" or not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value

@@ -1,42 +1,15 @@
 """The fake is held to what the Bot API documents, by plain HTTP."""
 
 import asyncio
-import json
 from datetime import timedelta
 
 import httpx
 import pytest
 
-from core.contracts.clock import FakeClock
-from tests.platforms.telegram_server import TOKEN, TelegramServer
+from tests.platforms.telegram_faults import Fault
+from tests.platforms.telegram_server import TOKEN
 
 KEYBOARD = {"inline_keyboard": [[{"text": "Approve", "callback_data": "tok"}]]}
-
-
-class Client:
-    def __init__(self, http, server):
-        self.http = http
-        self.server = server
-
-    async def call(self, method, token=TOKEN, **params):
-        form = {name: json.dumps(value) if isinstance(value, (dict, list)) else value for name, value in params.items()}
-        answer = await self.http.post(f"{self.server.api_base}/bot{token}/{method}", data=form)
-        return answer.json()
-
-    async def refused(self, method, **params):
-        answer = await self.call(method, **params)
-        assert not answer["ok"]
-        return answer["error_code"], answer["description"]
-
-
-@pytest.fixture
-async def client():
-    async with (
-        TelegramServer(TOKEN, clock=FakeClock()) as server,
-        httpx.AsyncClient(trust_env=False, timeout=5) as http,
-    ):
-        server.open_chat(111)
-        yield Client(http, server)
 
 
 async def ids(client, **params):
@@ -75,62 +48,6 @@ async def test_a_second_poll_ends_the_first_with_409(client):
     assert code == 409
     assert "terminated by other getUpdates" in description
     assert await second == [5001]
-
-
-@pytest.mark.parametrize(
-    ("params", "description"),
-    [
-        ({"text": "x" * 4097}, "message is too long"),
-        ({"text": "\U0001f600" * 2049}, "message is too long"),
-        ({"text": "  \n"}, "message text is empty"),
-        ({"text": "x", "chat_id": 999}, "chat not found"),
-        ({"text": "x", "message_thread_id": 5}, "message thread not found"),
-        ({"text": "x", "entities": [{"type": "pre", "offset": 0, "length": 2}]}, "ends after the end"),
-        ({"text": "\U0001f600", "entities": [{"type": "pre", "offset": 1, "length": 1}]}, "inside a character"),
-        ({"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": "я" * 33}]]}}, "BUTTON"),
-        ({"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "callback_data": ""}]]}}, "BUTTON"),
-    ],
-)
-async def test_limits_are_enforced(client, params, description):
-    code, told = await client.refused("sendMessage", **({"chat_id": 111} | params))
-
-    assert code == 400
-    assert description in told
-    assert client.server.visible(111) == []
-
-
-async def test_what_fits_exactly_is_taken(client):
-    markup = {"inline_keyboard": [[{"text": "a", "callback_data": "я" * 32}]]}
-    answer = await client.call("sendMessage", chat_id=111, text="\U0001f600" * 2048, reply_markup=markup)
-
-    assert answer["ok"]
-
-
-async def test_an_edit_must_change_something_after_trimming(client):
-    sent = (await client.call("sendMessage", chat_id=111, text="same", reply_markup=KEYBOARD))["result"]
-    where = {"chat_id": 111, "message_id": sent["message_id"]}
-
-    _, told = await client.refused("editMessageText", text="same \n", reply_markup=KEYBOARD, **where)
-    assert "message is not modified" in told
-    assert (await client.call("editMessageText", text="same", **where))["ok"]
-    assert client.server.visible(111)[0].buttons == {}
-    client.server.delete(111, sent["message_id"])
-    _, told = await client.refused("editMessageText", text="other", **where)
-    assert "message to edit not found" in told
-
-
-async def test_a_press_is_answered_once_and_in_time(client):
-    sent = (await client.call("sendMessage", chat_id=111, text="?", reply_markup=KEYBOARD))["result"]
-    first = client.server.press(111, sent["message_id"], "tok")
-    second = client.server.press(111, sent["message_id"], "tok", user=222)
-
-    assert (await client.call("answerCallbackQuery", callback_query_id=first, text="ok"))["ok"]
-    assert "too old" in (await client.refused("answerCallbackQuery", callback_query_id=first))[1]
-    await client.server.clock.advance(timedelta(seconds=16))
-    assert "too old" in (await client.refused("answerCallbackQuery", callback_query_id=second))[1]
-    assert client.server.answers == {first: "ok"}
-    with pytest.raises(AssertionError):
-        client.server.press(111, sent["message_id"], "never shown")
 
 
 async def test_the_pace_is_enforced_per_chat_and_a_flood_ends(client):
@@ -186,3 +103,60 @@ async def test_an_outage_forgets_nothing(client):
 
     assert client.server.api_base == base
     assert await ids(client) == [5001]
+
+
+async def test_the_time_is_told_with_every_answer_and_can_be_wrong(client):
+    client.server.clock_skew = timedelta(minutes=5)
+    answer = await client.http.get(f"{client.server.api_base}/bot{TOKEN}/getMe")
+
+    assert answer.headers["date"] == "Thu, 01 Jan 2026 12:05:00 GMT"
+
+
+async def test_a_scripted_fault_hits_its_method_and_chat_as_often_as_it_is_told(client):
+    client.server.open_chat(222)
+    client.server.fault("sendMessage", Fault.FLOODED, times=2, chat_id=111, seconds=0.35)
+    assert (await client.call("sendMessage", chat_id=222, text="a"))["ok"]
+    limited = [await client.call("sendMessage", chat_id=111, text="a") for _ in range(3)]
+
+    assert [answer["ok"] for answer in limited] == [False, False, True]
+    assert limited[0]["parameters"] == {"retry_after": 0.35}
+
+
+@pytest.mark.parametrize(("fault", "carried_out"), [(Fault.LOST_REQUEST, False), (Fault.LOST_RESPONSE, True)])
+async def test_a_lost_request_has_no_effect_and_a_lost_response_has_one(client, fault, carried_out):
+    client.server.fault("sendMessage", fault)
+    with pytest.raises(httpx.TransportError):
+        await client.call("sendMessage", chat_id=111, text="a")
+
+    assert bool(client.server.visible(111)) is carried_out
+    assert client.server.calls[-1].status == 0
+
+
+async def test_a_slow_call_is_carried_out_when_its_time_has_come(client):
+    slow = client.server.fault("sendMessage", Fault.SLOW, seconds=30)
+    call = asyncio.create_task(client.result("sendMessage", chat_id=111, text="a"))
+    await asyncio.wait_for(slow.entered.wait(), 5)
+    assert client.server.visible(111) == []
+    await client.server.clock.advance(timedelta(seconds=30))
+
+    assert (await asyncio.wait_for(call, 5))["text"] == "a"
+
+
+async def test_a_half_open_call_is_never_answered(client):
+    held = client.server.fault("sendMessage", Fault.HALF_OPEN)
+    call = asyncio.create_task(client.call("sendMessage", chat_id=111, text="a"))
+    await asyncio.wait_for(held.entered.wait(), 5)
+    await client.server.stop()
+    with pytest.raises(httpx.TransportError):
+        await call
+
+    assert client.server.visible(111) == []
+
+
+async def test_updates_come_twice_or_the_newest_first_when_that_is_scripted(client):
+    for text in ("one", "two"):
+        client.server.user_says(111, text)
+    client.server.fault("getUpdates", Fault.DUPLICATED)
+    client.server.fault("getUpdates", Fault.REORDERED)
+
+    assert [await ids(client) for _ in range(3)] == [[5001, 5002, 5001, 5002], [5002, 5001], [5001, 5002]]

@@ -4,10 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from bot.console.server import serve
 from channels.chunking import split_text
+from channels.telegram.adapter import WebhookSettings
 from core.contracts.addresses import Address, Button, CardContent, OutboundItem
 from core.contracts.errors import SendLimited, SendRejected, SendUnknown, TextTooLong
 from tests.channels.telegram.conftest import ALICE
+from tests.platforms.telegram_faults import Fault
 
 SECOND = timedelta(seconds=1)
 
@@ -41,18 +44,17 @@ async def deliver_like_an_outbox(world, item):
 async def test_a_flood_wait_skips_previews_and_the_final_arrives_in_full_once_c15(world, retry_after):
     sent = asyncio.Queue()
     async with world.channel.reply(ALICE, sent.put) as reply:
-        await reply.show("part one")
-        await world.pass_time(2, step=0.25)
-        external_id = sent.get_nowait()
-        await reply.show("part one, part two")
-        await world.pass_time(2, step=0.25)
+        for count in range(1, 5):
+            await reply.show("part, " * count)
+            await world.pass_time(2, step=0.25)
+        assert [call.status for call in world.server.calls_of("editMessageText")] == [200] * 3
         world.server.fail_next("editMessageText", 429, limited(retry_after))
         world.server.flood(111, retry_after)
         limited_from = world.clock.monotonic()
-        await reply.show("part one, part two, part three")
+        await reply.show("part, " * 5)
         await world.pass_time(3, step=0.25)
-    final = "part one, part two, part three" + " and the rest" * 70
-    await in_time(world, deliver_like_an_outbox(world, world.text(final, external_id)), 60)
+    final = "part, " * 4 + "and the rest" * 75
+    await in_time(world, deliver_like_an_outbox(world, world.text(final, sent.get_nowait())), 60)
 
     assert visible(world) == [final]
     edits = world.server.calls_of("editMessageText", 111)
@@ -119,8 +121,48 @@ async def test_every_part_of_a_long_emoji_answer_is_accepted_c14(world):
         parts = split_text(text, capabilities.text_limit, capabilities.text_unit)
         for part in parts:
             await in_time(world, world.channel.deliver(world.text(part)), 3)
-        assert "".join(visible(world)) == text
+        assert "".join(visible(world)) == text.replace("&lt;", "<")
     assert {call.status for call in world.server.calls} == {200}
+
+
+async def test_markdown_is_shown_by_entities_without_previews_of_its_links_c17(world):
+    await world.channel.deliver(world.text("**bold** and [docs](https://example.org/d_(1)) for <!channel> @everyone"))
+    (message,) = world.server.visible(111)
+
+    assert message.text == "bold and docs for <!channel> @everyone"
+    assert [(entity["type"], entity.get("url")) for entity in message.entities] == [
+        ("bold", None),
+        ("text_link", "https://example.org/d_(1)"),
+    ]
+    assert world.server.calls[-1].params["link_preview_options"] == {"is_disabled": True}
+
+
+@pytest.mark.parametrize("path", ["final", "edit", "preview"])
+async def test_a_text_whose_formatting_is_refused_arrives_as_it_was_written_once(world, path):
+    shown = await world.channel.deliver(world.text("before"))
+    world.server.fault("editMessageText" if path == "edit" else "sendMessage", Fault.ENTITIES_REFUSED)
+    if path == "preview":
+        async with world.channel.reply(ALICE, asyncio.Queue().put) as reply:
+            await reply.show("**bold** words")
+            await world.pass_time(5, step=0.25)
+    else:
+        item = world.text("**bold** words", shown if path == "edit" else None)
+        await in_time(world, world.channel.deliver(item), 5)
+
+    assert visible(world)[-1] == "**bold** words"
+    assert len(visible(world)) == (1 if path == "edit" else 2)
+    assert world.server.visible(111)[-1].entities == []
+
+
+async def test_a_card_whose_formatting_is_refused_keeps_its_buttons(world):
+    world.server.fault("sendMessage", Fault.ENTITIES_REFUSED)
+    rows = ((Button(token="t", label="Approve"),),)
+    content = CardContent(text="Run?", code="ls -la", rows=rows)
+    await world.channel.deliver(OutboundItem(id="t/1", address=ALICE, content=content))
+    (message,) = world.server.visible(111)
+
+    assert (message.buttons, message.entities) == ({"Approve": "t"}, [])
+    assert "ls -la" in message.text
 
 
 async def test_a_server_that_counts_otherwise_says_so_in_time_to_split_smaller_c14(world):
@@ -201,3 +243,24 @@ async def test_it_can_deliver_after_it_stopped_listening(world):
     await world.channel.deliver(world.text("goodbye"))
 
     assert visible(world) == ["goodbye"]
+
+
+async def test_with_a_webhook_updates_are_posted_and_nothing_is_polled(world):
+    settings = WebhookSettings(url="https://bot.example/hook", secret="s3cret-" + "S" * 20)
+    async with world.channel_with(webhook=settings) as channel, serve(channel.webhook, listen="127.0.0.1:0") as bound:
+        world.server.webhook.proxies["https://bot.example"] = f"http://{bound.removeprefix('http://')}"
+        task = world.run(channel)
+        world.server.user_says(111, "hello")
+        async with asyncio.timeout(5):
+            while not (world.sink.texts and (await channel.probe()).healthy):
+                await asyncio.sleep(0)
+        findings = {finding.name: finding.ok for finding in await channel.diagnose()}
+        await world.stop(task)
+
+    assert world.server.calls_of("getUpdates") == []
+    assert (findings["webhook"], findings["receiving"]) == (True, True)
+    assert settings.secret not in repr(settings)
+
+
+async def test_a_channel_that_polls_answers_no_calls(world):
+    assert world.channel.webhook is None

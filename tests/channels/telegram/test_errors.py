@@ -15,16 +15,27 @@ from telegram.error import (
 )
 
 from channels.telegram.errors import (
+    EntitiesRefused,
     FloodLimit,
+    MediaRefused,
     MessageGone,
+    NotInChat,
     NotModified,
     PollConflict,
     ThreadGone,
+    TooOldToDelete,
     as_duration,
     flood_limit,
     translate,
 )
-from core.contracts.errors import ChannelDown, SendLimited, SendRejected, SendUnknown, TextTooLong
+from core.contracts.errors import (
+    ChannelDown,
+    ChatMoved,
+    SendLimited,
+    SendRejected,
+    SendUnknown,
+    TextTooLong,
+)
 
 
 def caused(error, cause):
@@ -45,7 +56,22 @@ def caused(error, cause):
         (BadRequest("Bad Request: message thread not found"), ThreadGone),
         (BadRequest("Bad Request: BUTTON_DATA_INVALID"), SendRejected),
         (Forbidden("Forbidden: bot was blocked by the user"), SendRejected),
-        (ChatMigrated(-100200), SendRejected),
+        (BadRequest("Bad Request: TOPIC_DELETED"), ThreadGone),
+        (BadRequest("Bad Request: message to delete not found"), MessageGone),
+        (BadRequest("Bad Request: message can't be deleted for everyone"), TooOldToDelete),
+        (BadRequest("Bad Request: can't parse entities: unexpected end tag"), EntitiesRefused),
+        (BadRequest("Bad Request: entity beginning at UTF-16 offset 7 ends after the end"), EntitiesRefused),
+        (BadRequest("Bad Request: ENTITY_BOUNDS_INVALID"), EntitiesRefused),
+        (BadRequest("Bad Request: PHOTO_INVALID_DIMENSIONS"), MediaRefused),
+        (BadRequest("Bad Request: IMAGE_PROCESS_FAILED"), MediaRefused),
+        (BadRequest("Bad Request: VOICE_MESSAGES_FORBIDDEN"), MediaRefused),
+        (BadRequest("Bad Request: REACTION_INVALID"), SendRejected),
+        (BadRequest("Bad Request: chat not found"), NotInChat),
+        (Forbidden("Forbidden: bot was kicked from the supergroup chat"), NotInChat),
+        (Forbidden("Forbidden: bot is not a member of the supergroup chat"), NotInChat),
+        (ChatMigrated(-100200), ChatMoved),
+        (NetworkError("Request Entity Too Large (413)"), SendRejected),
+        (caused(TimedOut(), httpx.WriteTimeout("slow")), SendLimited),
         (caused(NetworkError("httpx.ConnectError: "), httpx.ConnectError("refused")), SendLimited),
         (caused(TimedOut(), httpx.ConnectTimeout("slow")), SendLimited),
         (caused(TimedOut(), httpx.PoolTimeout("full")), SendLimited),
@@ -58,6 +84,27 @@ def caused(error, cause):
 )
 def test_each_error_has_one_meaning(error, meaning):
     assert type(translate(error, lambda text: text)) is meaning
+
+
+@pytest.mark.parametrize(
+    ("wording", "words"),
+    [
+        ("bot was blocked by the user", "the person has blocked the bot"),
+        ("bot was kicked from the group chat", "the bot was removed from the chat"),
+        ("user is deactivated", "account does not exist any more"),
+        ("bot can't initiate conversation with a user", "never written to the bot"),
+        ("not enough rights to send text messages to the chat", "the bot may not write there"),
+    ],
+)
+def test_a_refusal_is_told_in_words_beside_telegrams_own(wording, words):
+    detail = translate(Forbidden(f"Forbidden: {wording}"), lambda text: text).detail
+
+    assert words in detail
+    assert wording in detail
+
+
+def test_a_moved_chat_names_where_it_goes_on_c20():
+    assert translate(ChatMigrated(-1001000000002), lambda text: text).chat == "-1001000000002"
 
 
 @pytest.mark.parametrize(

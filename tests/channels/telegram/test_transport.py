@@ -1,10 +1,12 @@
 import asyncio
+import io
 import logging
 import traceback
 from datetime import timedelta
 
 import pytest
 
+from channels.telegram.files import FileCall, FileKind
 from channels.telegram.transport import BotApi
 from core.contracts.errors import ChannelDown, ChannelError, SendLimited, SendUnknown
 from tests.platforms.telegram_server import TOKEN
@@ -109,3 +111,42 @@ async def test_polls_hold_no_connection_that_sends_need(world):
         gate.opened.set()
 
     assert len(set(await asyncio.gather(*sends))) == 20
+
+
+class WatchedFile(io.FileIO):
+    """Remembers how much was asked of it at once."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self.asked = []
+
+    def read(self, size=-1):
+        self.asked.append(size)
+        return super().read(size)
+
+
+async def test_an_upload_is_read_in_pieces_while_it_goes_out(world, tmp_path):
+    path = tmp_path / "big.bin"
+    path.write_bytes(bytes(3_000_000))
+    api = BotApi(TOKEN, world.server.api_base, lambda text: text)
+    with WatchedFile(path) as content:
+        await api.send_file(
+            FileCall(chat_id=111, kind=FileKind.DOCUMENT, name="big.bin", content=content, caption="", options={})
+        )
+        assert len(content.asked) > 40
+        assert 0 < min(content.asked) <= max(content.asked) <= 65_536
+    await api.aclose()
+
+    assert world.server.visible(111)[0].file.size == 3_000_000
+
+
+async def test_a_webhook_is_set_with_its_secret_and_the_wanted_updates(world):
+    api = BotApi(TOKEN, world.server.api_base, lambda text: text)
+    assert await api.webhook_url() == ""
+    await api.set_webhook("https://bot.example/hook", "s3cret")
+
+    assert await api.webhook_url() == "https://bot.example/hook"
+    params = world.server.calls_of("setWebhook")[0].params
+    assert params["secret_token"] == "s3cret"
+    assert set(params["allowed_updates"]) >= {"message", "callback_query", "my_chat_member", "message_reaction"}
+    await api.aclose()

@@ -129,3 +129,19 @@ def test_the_last_line_that_is_printed_ends_with_the_final_text(pieces, rest):
     grown = ["".join(pieces[: count + 1]) for count in range(len(pieces))]
     final = grown[-1] + rest
     assert drawn(*map(preview, grown), text(final)) == f"lodger: {final}\n"
+
+
+def test_a_file_and_a_reaction_are_lines_of_their_own():
+    screen = TerminalChat("lodger")
+    file = {"path": "/home/a/x\x1b[2J.txt", "name": "x.txt", "media_type": "text/plain", "caption": "for you"}
+    shown = [
+        screen.draw({"type": "shown", "external_id": "m1", "content": file}),
+        screen.draw({"type": "shown", "external_id": "reaction/k1", "content": {"emoji": "\N{THUMBS UP SIGN}"}}),
+        screen.draw({"type": "removed", "external_id": "m1"}),
+    ]
+
+    assert shown == [
+        "lodger: x.txt (/home/a/x[2J.txt) for you\n",
+        "  (lodger reacted with \N{THUMBS UP SIGN})\n",
+        "",
+    ]

@@ -5,8 +5,16 @@ from html.parser import HTMLParser
 
 import pytest
 
-from channels.web.render import PressForm, message, notice, preview, said, verbatim
-from core.contracts.addresses import Button, ButtonStyle, CardContent, TextContent
+from channels.web.render import PressForm, message, notice, preview, removed, said, verbatim
+from core.contracts.addresses import (
+    Button,
+    ButtonStyle,
+    CardContent,
+    FileContent,
+    ReactionContent,
+    Removal,
+    TextContent,
+)
 
 FORM = PressForm(action="/chat/main/press", csrf="proof")
 NASTY = "\"><script>alert('x')</script><img src=x onerror=alert(1)>"
@@ -42,6 +50,9 @@ def text_of(fragment):
         notice(NASTY),
         verbatim(NASTY),
         message(NASTY, TextContent(markdown=NASTY), FORM),
+        message(NASTY, FileContent(path=NASTY, name=NASTY, media_type=NASTY, caption=NASTY), FORM),
+        message(NASTY, ReactionContent(emoji=NASTY), FORM),
+        removed(NASTY),
         message(
             NASTY,
             card(text=NASTY, code=NASTY, rows=((Button(token=NASTY, label=NASTY),),)),
@@ -106,3 +117,18 @@ def test_tabs_newlines_and_letters_of_any_script_stay_as_they_are():
 def test_a_time_is_given_for_machines_and_people():
     at = datetime(2026, 1, 1, 12, 5, tzinfo=UTC)
     assert '<time datetime="2026-01-01T12:05:00+00:00">12:05 UTC</time>' in said("k", "Ada", "hi", at=at)
+
+
+def test_a_file_is_shown_by_its_name_and_caption_and_its_path_is_not():
+    file = FileContent(path="/home/a/secret/x.pdf", name="x.pdf", media_type="application/pdf", caption="for you")
+    drawn = message("m1", file, FORM)
+
+    assert "x.pdf" in text_of(drawn)
+    assert "for you" in text_of(drawn)
+    assert "secret" not in drawn
+
+
+def test_what_was_removed_replaces_its_message_by_nothing_that_shows():
+    assert message("m1", Removal(), FORM) == removed("m1")
+    assert text_of(removed("m1")) == ""
+    assert 'data-id="m1"' in removed("m1")

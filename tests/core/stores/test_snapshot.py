@@ -98,6 +98,20 @@ async def test_writers_go_on_while_a_moment_is_held(world, freezer):
             await note(world, str(number))
 
 
+async def test_the_log_of_writes_can_be_emptied_as_soon_as_the_copy_is_made(world, freezer, tmp_path):
+    def emptied() -> bool:
+        with closing(sqlite3.connect(tmp_path / "host.db")) as connection:
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy
+
+    await note(world, "before")
+    async with freezer.frozen(lambda: None) as (moment, _):
+        await note(world, "meanwhile")
+        await copied(moment, tmp_path / "copy.db")
+        assert await asyncio.to_thread(emptied)
+        assert notes(tmp_path / "copy.db") == ["before"]
+
+
 async def test_a_copy_that_nobody_wants_ends_early(world, freezer, tmp_path):
     for _ in range(12):
         await note(world, "x" * 1_000_000)
@@ -109,6 +123,7 @@ async def test_a_copy_that_nobody_wants_ends_early(world, freezer, tmp_path):
 
     async with freezer.frozen(lambda: None) as (moment, _):
         await copied(moment, tmp_path / "copy.db", stopped)
+    async with freezer.frozen(lambda: None) as (moment, _):
         whole = await copied(moment, tmp_path / "whole.db")
     assert asked == [True]
     assert (tmp_path / "copy.db").stat().st_size < whole.stat().st_size
