@@ -14,15 +14,19 @@ from bot.folders import usable
 from core.contracts.agents import AgentSpec, ModelSettings
 from core.contracts.backend import Backend
 from core.contracts.errors import MemoryRefused
+from core.contracts.ids import AgentId
 
 
 async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Callable[[Path], None]) -> None:
-    """Create the configured agents, and bring those that exist up to the configuration.
+    """Create the configured agents, then bring those that exist up to the configuration.
+
+    What fails has changed no agent that there was.
 
     Raises:
         UnusableFolder: A workspace cannot be created.
         MemoryRefused: The initial files of a new agent break the rules.
     """
+    known: list[tuple[AgentId, AgentSpec]] = []
     for name, configured in settings.agents.items():
         with usable(f"[agents.{name}] workspace", configured.workspace):
             await asyncio.to_thread(make_workspace, configured.workspace)
@@ -33,12 +37,14 @@ async def ensure_agents(settings: Settings, backend: Backend, make_workspace: Ca
             workspace=str(configured.workspace),
             queue_mode=configured.queue_mode,
         )
-        known = await backend.find_agent(name)
-        if known is not None:
-            await backend.update_agent(known.id, spec)
+        found = await backend.find_agent(name)
+        if found is not None:
+            known.append((found.id, spec))
         else:
             files = await asyncio.to_thread(_initial_memory, configured.memory) if configured.memory else ()
             await backend.create_agent(replace(spec, memory_files=files))
+    for agent_id, spec in known:
+        await backend.update_agent(agent_id, spec)
 
 
 def _initial_memory(folder: Path) -> tuple[tuple[str, str], ...]:
@@ -82,4 +88,6 @@ def access_rules(settings: Settings) -> AccessRules:
         operators=frozenset(access.operators),
         allow=frozenset(access.allow),
         direct_messages=access.direct_messages,
+        groups=access.groups,
+        bots=frozenset(access.bots),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from bot.conversations.access import LOCAL_OWNER
 from bot.conversations.outbox import notice, text_items
@@ -32,15 +32,15 @@ class OwnerAlerts:
         delivery: DeliveryStore,
         channels: Mapping[str, Channel],
         local: Collection[str],
-        owners: Collection[str],
+        owners: Callable[[], Collection[str]],
         clock: Clock,
     ) -> None:
-        """Take `local`, the names of the channels of this machine, and `owners`, the identities that count."""
+        """Take `local`, the channels of this machine, and `owners`, which gives the identities that count."""
         self._people = people
         self._delivery = delivery
         self._channels = channels
         self._local = frozenset(local)
-        self._owners = tuple(owners)
+        self._owners = owners
         self._clock = clock
 
     async def tell(self, kind: str, text: str, *, not_on: str = "") -> int:
@@ -53,7 +53,7 @@ class OwnerAlerts:
         """
         logger.warning("owner_alert", extra={"kind": kind})
         try:
-            homes = [home for owner in (*self._owners, LOCAL_OWNER) if (home := await self._home(owner, not_on))]
+            homes = [home for owner in (*self._owners(), LOCAL_OWNER) if (home := await self._home(owner, not_on))]
             for home in homes:
                 first = notice(f"alert/{kind}/{self._clock.now():%Y%m%dT%H%M%S}/{home.key}", home, text)
                 await self._delivery.post(text_items(first, text, self._channels[home.channel].capabilities))

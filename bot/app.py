@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from bot.config.checks import secret_values
-from bot.config.model import LogLevel, Settings
+from bot.config.last_good import Start, keep_last_good
+from bot.config.model import LogLevel, LogSettings, Settings
 from bot.console.app import build_console
 from bot.console.server import serve
 from bot.console.sessions import ConsoleSessions
@@ -22,7 +23,7 @@ from bot.conversations.access import LOCAL_OWNER
 from bot.host import Host
 from bot.logs import configure
 from bot.sockets import socket_path
-from bot.wiring import open_host
+from bot.wiring.opening import open_host
 from channels.contract import Channel
 from core.contracts.addresses import Sender
 from core.contracts.clock import SystemClock
@@ -52,16 +53,25 @@ class Serving:
     console_link: str
 
 
-async def run_host(settings: Settings, *, debug: bool) -> int:
-    """Run until SIGTERM or SIGINT. A second signal stops at once what is still running."""
-    stop, hurry = asyncio.Event(), asyncio.Event()
+async def run_host(start: Start, *, debug: bool) -> int:
+    """Run until SIGTERM or SIGINT. A second signal stops at once what is still running.
+
+    SIGHUP has the configuration read again.
+    """
+    stop, hurry, hangup = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def told_to_stop() -> None:
         (hurry if stop.is_set() else stop).set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told_to_stop)
-    async with serving(settings, channels=True, debug=debug, hurry=hurry) as served:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+    settings = start.loaded.settings
+    async with (
+        serving(settings, channels=True, debug=debug, hurry=hurry) as served,
+        _reloading(served.host, hangup),
+    ):
+        await _started(start, served.host)
         _tell(f"Lodger is running. Open {served.console_link}" if served.console_link else "Lodger is running.")
         for problem in await _shell_problems(served.host):
             _tell(problem)
@@ -69,6 +79,35 @@ async def run_host(settings: Settings, *, debug: bool) -> int:
         _tell("")  # after the ^C that the terminal shows
     _tell("Lodger has stopped.")
     return 0
+
+
+async def _started(start: Start, host: Host) -> None:
+    """Keep what the host has started with; where that is not the file as it stands, say so."""
+    await asyncio.to_thread(keep_last_good, start.loaded)
+    if start.refusal is not None:
+        logger.error("started_with_last_good", extra={"reason": str(start.refusal)})
+        await host.alerts.tell("configuration-refused", host.redactor.mask(start.notice))
+
+
+@asynccontextmanager
+async def _reloading(host: Host, hangup: asyncio.Event) -> AsyncIterator[None]:
+    """Reload at each SIGHUP for the length of the block; owners are told of a refusal."""
+
+    async def reload_at_each() -> None:
+        while True:
+            await hangup.wait()
+            hangup.clear()
+            report = await host.reload()
+            if report.refusal:
+                await host.alerts.tell("configuration-refused", report.text)
+
+    with _lone_errors_unwrapped():
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(reload_at_each(), name="reload")
+            try:
+                yield
+            finally:
+                task.cancel()
 
 
 def _tell(text: str) -> None:
@@ -98,18 +137,28 @@ async def serving(
         UnusableFolder, DirectoryInUse, StoreError, CannotListen: The host cannot start; nothing is left open.
     """
     redactor = ValueRedactor(secret_values(settings))
-    level = LogLevel.DEBUG if debug else (settings.logs.level if channels else LogLevel.ERROR)
-    configure(level=level, form=settings.logs.form, redactor=redactor)
+
+    def log(logs: LogSettings) -> None:
+        level = LogLevel.DEBUG if debug else (logs.level if channels else LogLevel.ERROR)
+        configure(level=level, form=logs.form, redactor=redactor)
+
+    log(settings.logs)
     for warning in settings.warnings:
         logger.warning("configuration", extra={"warning": warning})
     clock = SystemClock()
     owner = Sender(identity=LOCAL_OWNER, name=_user_name())
     async with AsyncExitStack() as stack:
-        host = await stack.enter_async_context(open_host(settings, clock=clock, redactor=redactor, channels=channels))
+        host = await stack.enter_async_context(
+            open_host(settings, clock=clock, redactor=redactor, channels=channels, log=log)
+        )
+        for address, webhook in host.webhooks.items():
+            # Before the channel runs, so that its platform finds an open door, and closed behind it.
+            await stack.enter_async_context(serve(webhook, listen=address))
         await stack.enter_async_context(_running(host, hurry or asyncio.Event()))
         path = socket_path(settings.host.data_dir)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        await stack.enter_async_context(serve(build_control(host.api, host.terminal, owner), uds=path))
+        control = build_control(host.api, host.terminal, owner, host.sessions)
+        await stack.enter_async_context(serve(control, uds=path))
         link = ""
         listen = settings.console.listen
         if channels and listen is not None:
@@ -130,7 +179,11 @@ async def _running(host: Host, hurry: asyncio.Event) -> AsyncIterator[None]:
                 group.create_task(_run_channel(host, channel), name=channel.name) for channel in host.channels.values()
             ]
             tasks.append(group.create_task(host.engine.run(host.handlers, _give_up(host)), name="engine"))
-            tasks.append(group.create_task(host.warm(), name="warm"))
+            tasks += [
+                group.create_task(host.warm(), name="warm"),
+                group.create_task(host.watch.run(), name="watch"),
+                group.create_task(host.retention.run(), name="retention"),
+            ]
             try:
                 yield
             finally:
@@ -165,6 +218,7 @@ async def _run_channel(host: Host, channel: Channel) -> None:
     except ChannelDown as error:
         logger.exception("channel_refused", extra={"channel": channel.name})
         host.health.channel_ended(channel.name, error)
+        await host.watch.channel_ended(channel.name, error)
 
 
 async def _drain(host: Host, hurry: asyncio.Event) -> None:
@@ -193,6 +247,8 @@ def _give_up(host: Host) -> GaveUp:
             # Nothing can be recorded now: the engine rests and tries again, and nothing is forgotten.
             raise error
         told = host.redactor.mask(str(error))
+        host.metrics.gave_up(queue)
+        await host.alerts.tell(f"{queue}-given-up", f"I gave up on something in {queue} after several tries: {told}")
         if queue == CONVERSATION_QUEUE:
             await host.worker.give_up(ConversationId(key), told)
         elif queue == INBOX_QUEUE:

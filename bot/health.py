@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.conversations.router import InboxSink
+from bot.conversations.sink import InboxSink
 from bot.host_api import Check
 from channels.contract import Channel
 from core.contracts.errors import ChannelDown, LodgerError

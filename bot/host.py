@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 
+from bot.alerts import OwnerAlerts
 from bot.config.model import Settings
 from bot.conversations.outbox import Deliverer
-from bot.conversations.router import InboxSink, Router
+from bot.conversations.router import Router
 from bot.conversations.worker import ConversationWorker
 from bot.health import Health
 from bot.host_service import HostService
-from channels.contract import Channel
+from bot.metrics import HostMetrics
+from bot.reload import ReloadReport
+from bot.retention import Retention
+from bot.session_api import SessionApi
+from bot.watch import ChannelWatch
+from channels.contract import Asgi, Channel, Sink
 from channels.feed import FeedChannel
 from core.contracts.clock import Clock
 from core.contracts.engine import Engine, Handler
@@ -25,17 +31,25 @@ class Host:
 
     settings: Settings
     api: HostService
+    sessions: SessionApi
     engine: Engine
     handlers: Mapping[str, Handler]
     worker: ConversationWorker
     router: Router
     deliverer: Deliverer
-    sink: InboxSink
+    sink: Sink
     channels: Mapping[str, Channel]
+    webhooks: Mapping[str, Asgi]
+    """What platforms call, by the address to listen on."""
     web: FeedChannel
     terminal: FeedChannel
     warm: Callable[[], Coroutine[None, None, None]]
     health: Health
+    metrics: HostMetrics
+    alerts: OwnerAlerts
+    watch: ChannelWatch
+    retention: Retention
+    reload: Callable[[], Awaitable[ReloadReport]]
     sandbox: Sandbox
     redactor: Redactor
     clock: Clock

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from channels.contract import Finding
 from core.contracts.addresses import OutboundContent
 from core.contracts.agents import Agent, Conversation
 from core.contracts.ids import AgentId, ApprovalId
@@ -112,6 +113,26 @@ class HostApi(Protocol):
 
     async def readiness(self) -> tuple[Check, ...]:
         """Return every check; the host is ready when all required ones are ok."""
+        ...
+
+    async def metrics(self) -> bytes:
+        """Return what the host counts, in Prometheus's text format."""
+        ...
+
+    def examine(self) -> AsyncIterator[Finding]:
+        """Prove every part by using it, one after the other; takes up to minutes."""
+        ...
+
+    async def trace(self, turn_id: str) -> Mapping[str, Any]:
+        """Return everything that is stored about a turn, without secrets, or raise `NotFound`."""
+        ...
+
+    def backup(self, file: str) -> AsyncIterator[Mapping[str, Any]]:
+        """Take a backup and yield its events as JSON objects; see `bot.backup.Backups.events`.
+
+        Raises:
+            BackupError: Nothing can be written there (at the first step of the iterator).
+        """
         ...
 
     def run_headless(self, request: HeadlessRequest) -> AsyncIterator[Mapping[str, Any]]:

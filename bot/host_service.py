@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from bot.backup import Backups
 from bot.conversations.access import LOCAL_OWNER, AccessDesk, Standing
 from bot.conversations.cards import CHOICES
 from bot.conversations.headless import Headless
@@ -14,13 +15,17 @@ from bot.conversations.outbox import masked_content
 from bot.conversations.pairing import PairingDesk
 from bot.conversations.presses import DecisionDesk, find_commit, undo_commit
 from bot.conversations.transcript import masked_message
+from bot.doctor import Doctor
 from bot.host_api import Check, HeadlessRequest, HistoryEntry, HostApi
+from bot.metrics import HostMetrics
+from bot.trace import Tracer
+from channels.contract import Finding
 from core.contracts.addresses import MessageBody, Sender, TextContent
 from core.contracts.agents import EVERYONE, Agent, Audience, Conversation
 from core.contracts.backend import Backend
 from core.contracts.delivery import DeliveryStore, InboxRow, OutboxRow, OutboxState
 from core.contracts.errors import InvalidInput, NotFound
-from core.contracts.ids import AgentId, ApprovalId, ConversationId
+from core.contracts.ids import AgentId, ApprovalId, ConversationId, TurnId
 from core.contracts.ledger import TurnLedger
 from core.contracts.memory import CommitOrigin, MemoryCommit, MemoryFile, MemoryStore
 from core.contracts.messages import Message
@@ -48,6 +53,10 @@ class ServicePorts:
     decisions: DecisionDesk
     pairings: PairingDesk
     headless: Headless
+    metrics: HostMetrics
+    doctor: Doctor
+    tracer: Tracer
+    backups: Backups
     readiness: Readiness
     mask: Callable[[str], str]
 
@@ -122,6 +131,19 @@ class HostService:
 
     async def readiness(self) -> tuple[Check, ...]:
         return await self._ports.readiness()
+
+    async def metrics(self) -> bytes:
+        waiting = await self._ports.ledger.open_approvals_of()
+        return self._ports.metrics.exposition(await self._ports.readiness(), open_approvals=len(waiting))
+
+    def examine(self) -> AsyncIterator[Finding]:
+        return self._ports.doctor.examine()
+
+    async def trace(self, turn_id: str) -> Mapping[str, Any]:
+        return await self._ports.tracer.trace(TurnId(turn_id))
+
+    def backup(self, file: str) -> AsyncIterator[Mapping[str, Any]]:
+        return self._ports.backups.events(file)
 
     def run_headless(self, request: HeadlessRequest) -> AsyncIterator[Mapping[str, Any]]:
         return self._ports.headless.run(request)

@@ -13,12 +13,16 @@ from types import ModuleType
 _COMMANDS = {
     "up": "run the host: channels, console, schedules",
     "chat": "talk to an agent in this terminal",
-    "run": "one turn, headless: lodger run -p TEXT",
+    "run": "one turn, headless: lodger run -p TEXT; or a two-way session",
     "agents": "list agents",
     "conversations": "list conversations, or show one",
     "memory": "show an agent's memory, its history, a diff; undo a commit",
     "approvals": "list open approvals and decide them",
     "pair": "let a person in by their code",
+    "doctor": "prove every part of the host by using it, and say what to mend",
+    "trace": "everything that is stored about one turn, without secrets",
+    "backup": "write database, memories and files to one archive, while the host works",
+    "restore": "put a backup in place, while no host runs",
     "migrate": "bring the database to this version",
 }
 
@@ -37,6 +41,13 @@ def build_parser() -> argparse.ArgumentParser:
     parsers["conversations"].add_argument("conversation", nargs="?", default="", help="show this one")
     _memory_options(parsers["memory"])
     _approval_options(parsers["approvals"])
+    parsers["trace"].add_argument("turn", help="the turn's id; /status and the log name it")
+    parsers["trace"].add_argument("--json", action="store_true", help="all of it, as one JSON object")
+    parsers["backup"].add_argument(
+        "file", nargs="?", default="", help="a new file or a folder; without it: the data directory's backups"
+    )
+    parsers["restore"].add_argument("file", help="the backup")
+    parsers["restore"].add_argument("--force", action="store_true", help="move what is there aside")
     parsers["pair"].add_argument("code", nargs="?", default="", help="the code; without it: list open requests")
     return parser
 
@@ -68,6 +79,11 @@ def _run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--prompt", default="", help="what to say; without it: read standard input")
     parser.add_argument("--conversation", default="", help="continue this conversation")
     parser.add_argument("--output-format", choices=("text", "json", "stream-json"), default="text")
+    parser.add_argument(
+        "--input-format", choices=("text", "stream-json"), default="text", help="stream-json: a two-way session"
+    )
+    parser.add_argument("--after", type=int, metavar="SEQ", help="go on behind this line of a session")
+    parser.add_argument("--max-turns", type=int, metavar="N", help="take at most N messages")
 
 
 def _memory_options(parser: argparse.ArgumentParser) -> None:

@@ -61,7 +61,7 @@ def with_host(options: argparse.Namespace, work: Work) -> int:
         return _failed(error, EXIT_USAGE)
     except (HostRefused, HostGone, LodgerError) as error:
         return _failed(error, EXIT_ERROR)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return EXIT_CANCELLED
 
 

@@ -1,10 +1,11 @@
-"""Whether the process lives, and whether it is ready; for probes and for people."""
+"""Whether the process lives, whether it is ready, and what it counts; for probes and for people."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
+from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -15,7 +16,7 @@ from core.contracts.errors import StoreError
 
 
 def health_routes(api: HostApi) -> list[BaseRoute]:
-    """Return `/healthz` and `/readyz`; both answer anybody, details are for the signed-in."""
+    """Return `/healthz`, `/readyz` and `/metrics`; they answer anybody, details are for the signed-in."""
 
     async def alive(_request: Request) -> Response:
         return PlainTextResponse("ok")
@@ -28,7 +29,14 @@ def health_routes(api: HostApi) -> list[BaseRoute]:
             answer["checks"] = [asdict(check) for check in checks]
         return JSONResponse(answer, 200 if is_ready else 503)
 
-    return [Route("/healthz", alive, methods=["GET"]), Route("/readyz", ready, methods=["GET"])]
+    async def metrics(_request: Request) -> Response:
+        return Response(await api.metrics(), media_type=CONTENT_TYPE_LATEST)
+
+    return [
+        Route("/healthz", alive, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
+    ]
 
 
 async def _checks(api: HostApi) -> tuple[Check, ...]:

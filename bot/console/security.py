@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
-_OPEN_TO_ANY_HOST = frozenset({"/healthz", "/readyz"})
-"""Probes come by whatever address the machine has; they get no details without a session."""
+_OPEN_TO_ANY_HOST = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Probes come by whatever address the machine has; they get numbers, and no details without a session."""
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 

@@ -22,7 +22,7 @@ from bot.console.chats import Chats
 from bot.console.sessions import ConsoleSessions, Session
 from bot.console.shutdown import stopping_of
 from bot.host_api import HistoryEntry
-from channels.feed import FeedChannel, FeedEvent, Noticed, Previewed, Said, Shown, StatusSet
+from channels.feed import FeedChannel, FeedEvent, Noticed, Previewed, Removed, Said, Shown, StatusSet
 from channels.web import render
 from channels.web.render import PressForm
 from core.contracts.addresses import CardContent, TextContent
@@ -54,7 +54,7 @@ def coalesce(events: Iterable[FeedEvent]) -> list[FeedEvent]:
     for event in reversed(list(events)):
         if isinstance(event, Previewed) and event.external_id in replaced:
             continue
-        if isinstance(event, Previewed | Shown):
+        if isinstance(event, Previewed | Shown | Removed):
             replaced.add(event.external_id)
         kept.append(event)
     kept.reverse()
@@ -139,6 +139,8 @@ class ChatStream:
             case Shown():
                 html = render.message(event.external_id, event.content, self._form, at=now)
                 return _frame("message", {"html": html})
+            case Removed():
+                return _frame("message", {"html": render.removed(event.external_id)})
             case Previewed():
                 return _frame("message", {"html": render.preview(event.external_id, event.text)})
             case StatusSet():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -14,8 +13,12 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bot.console.shutdown import stopping_of
-from bot.control.wire import feed_json, line, plain
+from bot.control.requests import needed, number, read_object
+from bot.control.session_routes import SessionRoutes
+from bot.control.wire import NDJSON, feed_json, line, plain
 from bot.host_api import HeadlessRequest, HostApi
+from bot.session_api import SessionApi
+from channels.contract import Finding
 from channels.feed import FeedChannel
 from core.contracts.addresses import Sender
 from core.contracts.errors import InvalidInput, LodgerError, NotFound
@@ -23,7 +26,6 @@ from core.contracts.ids import AgentId, ApprovalId
 
 logger = logging.getLogger(__name__)
 
-NDJSON = "application/x-ndjson"
 _IDLE_SECONDS = 15.0
 _STATUS = {NotFound: 404, InvalidInput: 400}
 BEHIND: Mapping[str, Any] = {"type": "behind"}
@@ -54,7 +56,10 @@ class ControlRoutes:
             Route("/memory/{agent}/diff/{revision}", self.memory_diff),
             Route("/memory/{agent}/undo/{revision}", self.memory_undo, methods=["POST"]),
             Route("/readiness", self.readiness),
+            Route("/doctor", self.doctor),
             Route("/turns", self.turns, methods=["POST"]),
+            Route("/turns/{turn}", self.trace),
+            Route("/backups", self.backup, methods=["POST"]),
             Route("/chats/{chat}", self.history),
             Route("/chats/{chat}/feed", self.feed),
             Route("/chats/{chat}/say", self.say, methods=["POST"]),
@@ -81,7 +86,7 @@ class ControlRoutes:
         return JSONResponse(found)
 
     async def messages(self, request: Request) -> Response:
-        after = _number(request.query_params.get("after", "0"))
+        after = number(request.query_params.get("after", "0"))
         return JSONResponse(plain(await self._api.messages(request.path_params["conversation"], after_seq=after)))
 
     async def approvals(self, request: Request) -> Response:
@@ -89,7 +94,7 @@ class ControlRoutes:
         return JSONResponse(plain(await self._api.open_approvals()))
 
     async def decide(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await read_object(request)
         told = await self._api.decide(
             ApprovalId(request.path_params["approval"]),
             str(body.get("choice", "")),
@@ -103,7 +108,7 @@ class ControlRoutes:
         return JSONResponse(plain(await self._api.pairings()))
 
     async def pair(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await read_object(request)
         return JSONResponse({"told": await self._api.pair(str(body.get("code", "")), by=self._owner.name)})
 
     async def memory(self, request: Request) -> Response:
@@ -126,7 +131,7 @@ class ControlRoutes:
         return JSONResponse(plain(await self._api.readiness()))
 
     async def turns(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await read_object(request)
         wanted = HeadlessRequest(
             text=str(body.get("text", "")),
             agent=str(body.get("agent", "")),
@@ -134,6 +139,20 @@ class ControlRoutes:
         )
         events = self._api.run_headless(wanted)
         # The first event is awaited here, so that a wrong name is an error status, not a broken stream.
+        first = await anext(events)
+        return StreamingResponse(_lines(first, events), media_type=NDJSON)
+
+    async def trace(self, request: Request) -> Response:
+        return JSONResponse(await self._api.trace(request.path_params["turn"]))
+
+    async def doctor(self, request: Request) -> Response:
+        del request
+        return StreamingResponse(_findings(self._api.examine()), media_type=NDJSON)
+
+    async def backup(self, request: Request) -> Response:
+        body = await read_object(request)
+        events = self._api.backup(str(body.get("file", "")))
+        # As with turns: where nothing can be written is an error status.
         first = await anext(events)
         return StreamingResponse(_lines(first, events), media_type=NDJSON)
 
@@ -146,14 +165,14 @@ class ControlRoutes:
         return StreamingResponse(feed, media_type=NDJSON)
 
     async def say(self, request: Request) -> Response:
-        body = await _body(request)
+        body = await read_object(request)
         key = str(body["key"]) if body.get("key") else None
         await self._terminal.say(request.path_params["chat"], self._owner, str(body.get("text", "")), key=key)
         return JSONResponse({"ok": True})
 
     async def press(self, request: Request) -> Response:
-        body = await _body(request)
-        token, card = _needed(body, "token"), _needed(body, "card")
+        body = await read_object(request)
+        token, card = needed(body, "token"), needed(body, "card")
         await self._terminal.press(request.path_params["chat"], self._owner, token, card)
         return JSONResponse({"ok": True})
 
@@ -179,44 +198,24 @@ class ControlRoutes:
                 arriving.cancel()
 
 
-def build_control(api: HostApi, terminal: FeedChannel, owner: Sender) -> Starlette:
-    """Return the application of the socket."""
+def build_control(api: HostApi, terminal: FeedChannel, owner: Sender, sessions: SessionApi | None = None) -> Starlette:
+    """Return the application of the socket; without `sessions` there are no two-way ones."""
+    two_way = SessionRoutes(sessions).routes() if sessions is not None else []
     return Starlette(
-        routes=ControlRoutes(api, terminal, owner).routes(),
+        routes=[*ControlRoutes(api, terminal, owner).routes(), *two_way],
         exception_handlers={LodgerError: _lodger_error},
     )
+
+
+async def _findings(findings: AsyncIterator[Finding]) -> AsyncIterator[bytes]:
+    async for finding in findings:
+        yield line(plain(finding))
 
 
 async def _lines(first: Mapping[str, Any], rest: AsyncIterator[Mapping[str, Any]]) -> AsyncIterator[bytes]:
     yield line(first)
     async for event in rest:
         yield line(event)
-
-
-async def _body(request: Request) -> dict[str, Any]:
-    try:
-        body = json.loads(await request.body() or b"{}")
-    except ValueError as error:
-        msg = "the body is no JSON"
-        raise InvalidInput(msg) from error
-    if not isinstance(body, dict):
-        msg = "the body is no JSON object"
-        raise InvalidInput(msg)
-    return body
-
-
-def _needed(body: Mapping[str, Any], name: str) -> str:
-    if name not in body:
-        msg = f"the body has no {name!r}"
-        raise InvalidInput(msg)
-    return str(body[name])
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit()):
-        msg = f"{text!r} is no number"
-        raise InvalidInput(msg)
-    return int(text)
 
 
 async def _lodger_error(request: Request, error: Exception) -> Response:

@@ -9,7 +9,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from channels.feed import FeedEvent, Noticed, Previewed, Said, Shown, StatusSet
+from channels.feed import FeedEvent, Noticed, Previewed, Removed, Said, Shown, StatusSet
+
+NDJSON = "application/x-ndjson"
+"""The media type of one object a line."""
 
 
 def plain(value: Any) -> Any:
@@ -44,6 +47,8 @@ def feed_json(event: FeedEvent) -> dict[str, Any]:
             name = "said"
         case Shown():
             name = "shown"
+        case Removed():
+            name = "removed"
         case Previewed():
             name = "preview"
         case StatusSet():

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from core.contracts.addresses import Button, ButtonStyle, CardContent
+from core.contracts.addresses import Button, ButtonStyle, CardContent, OutboundContent
 from core.contracts.ids import ApprovalId
 from core.contracts.memory import MemoryCommit
 from core.contracts.permissions import Approval, ApprovalState, DecisionScope
@@ -18,6 +18,7 @@ APPROVE, CONVERSATION, ALWAYS, DENY, DENY_AND_READ = "y", "c", "w", "n", "m"
 CHOICES = {"approve": APPROVE, "conversation": CONVERSATION, "always": ALWAYS, "deny": DENY}
 """What a decision is called where it is written: commands, page and command line."""
 _REVISION_DIGITS = 20
+_ALLOW_HERE, _LEAVE = "g:allow", "g:leave"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,14 @@ class CommitPress:
     revision: str
 
 
-def parse_token(token: str) -> ApprovalPress | CommitPress | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPress:
+    """A button of the card that asks whether the agent may work in a group."""
+
+    allow: bool
+
+
+def parse_token(token: str) -> ApprovalPress | CommitPress | GroupPress | None:
     """Return what a button's token means; None for anything this host never put on a button."""
     match token.split(":"):
         case ["a", approval_id, (("y" | "c" | "w" | "n" | "m") as choice)]:
@@ -45,6 +53,8 @@ def parse_token(token: str) -> ApprovalPress | CommitPress | None:
             return CommitPress(act="diff", revision=revision)
         case ["u", revision]:
             return CommitPress(act="undo", revision=revision)
+        case ["g", (("allow" | "leave") as choice)]:
+            return GroupPress(allow=choice == "allow")
         case _:
             return None
 
@@ -123,6 +133,23 @@ def commit_card(commit: MemoryCommit) -> CardContent:
         text=f"Remembered: {commit.message} ({paths})",
         rows=((Button(token=f"d:{revision}", label="Diff"), Button(token=f"u:{revision}", label="Undo")),),
         silent=True,
+    )
+
+
+def group_card(text: str = "") -> CardContent:
+    """Return the question whether the agent may work in a group, which an owner decides."""
+    allow = Button(token=_ALLOW_HERE, label="Allow here", style=ButtonStyle.GOOD)
+    leave = Button(token=_LEAVE, label="Leave", style=ButtonStyle.DANGER)
+    return CardContent(
+        text=text or "I do not work here yet. An owner of mine has to let me, by a button of this message.",
+        rows=((allow, leave),),
+    )
+
+
+def asks_about_group(content: OutboundContent) -> bool:
+    """Whether a message is the question of `group_card`, still with its buttons."""
+    return isinstance(content, CardContent) and any(
+        button.token == _ALLOW_HERE for row in content.rows for button in row
     )
 
 

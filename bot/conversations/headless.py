@@ -3,42 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from bot.control.wire import plain
-from bot.conversations.access import LOCAL_OWNER, AccessDesk
+from bot.conversations.access import AccessDesk
+from bot.conversations.commands import parse_command
+from bot.conversations.local import OWNER, LocalConversations
 from bot.conversations.observer import Heard, TurnBus
-from bot.conversations.transcript import answer_texts
-from bot.conversations.worker import final_text
+from bot.conversations.sessions.protocol import OutputType
+from bot.conversations.telling import Teller, turn_messages, turn_result
 from bot.host_api import HeadlessRequest
 from channels.feed import FeedChannel
-from core.contracts.addresses import Sender
-from core.contracts.agents import EVERYONE, Audience
 from core.contracts.backend import Backend
 from core.contracts.delivery import Binding, DeliveryStore
-from core.contracts.errors import NotFound
-from core.contracts.events import (
-    ApprovalRequested,
-    CallRequested,
-    MessageStored,
-    PromptRecompiled,
-    ReasoningDelta,
-    RetryNotice,
-    RunEvent,
-    RunFinished,
-    TextDelta,
-    UsageReported,
-)
+from core.contracts.errors import InvalidInput
 from core.contracts.ids import ConversationId, TurnId, new_id
 from core.contracts.ledger import CallState, TurnLedger
-from core.contracts.runs import Turn, TurnOutcome
-from core.contracts.secrets import Redactor, StreamMask
+from core.contracts.runs import Turn
+from core.contracts.secrets import Redactor
 from core.contracts.store import TranscriptStore
-from core.turns.observer import CallFinished, CallStarted, TurnEvent
-from core.turns.outcomes import EXIT_NOBODY_CAN_APPROVE, OUTCOMES
-from core.turns.services import TurnResult
+from core.turns.outcomes import EXIT_NOBODY_CAN_APPROVE
 
 
 class Headless:
@@ -56,28 +41,29 @@ class Headless:
         bus: TurnBus,
         redactor: Redactor,
     ) -> None:
-        self._backend = backend
+        self._conversations = LocalConversations(backend=backend, transcripts=transcripts, access=access)
         self._transcripts = transcripts
         self._ledger = ledger
         self._delivery = delivery
-        self._access = access
         self._channel = channel
         self._bus = bus
-        self._mask = redactor.mask
-        self._stream_mask = redactor.stream
+        self._redactor = redactor
 
     async def run(self, request: HeadlessRequest) -> AsyncIterator[Mapping[str, Any]]:
         """Run one turn; the last object has the type `result`.
 
         Raises:
             NotFound: No such agent or conversation.
+            InvalidInput: The conversation is another agent's, or the text is a command of chats.
         """
+        if parse_command(request.text) is not None:
+            raise InvalidInput("a command of chats starts no turn: say it in other words, or without the /")
         conversation_id = await self._conversation(request)
         async with self._bus.follow(conversation_id) as events:
             key = new_id("run")
-            yield {"type": "started", "conversation_id": conversation_id}
-            await self._channel.say(conversation_id, _OWNER, request.text, key=key)
-            teller = _Teller(self._mask, self._stream_mask)
+            yield {"type": OutputType.STARTED, "conversation_id": conversation_id, "input_id": key}
+            await self._channel.say(conversation_id, OWNER, request.text, key=key)
+            teller = Teller(self._redactor)
             async for turn, event in self._heard_of(key, events):
                 if event is None:
                     yield await self._result(turn)
@@ -99,16 +85,7 @@ class Headless:
 
     async def _conversation(self, request: HeadlessRequest) -> ConversationId:
         """Return the conversation to use, bound to the headless address of its own name."""
-        if request.conversation:
-            conversation = await self._backend.get_conversation(ConversationId(request.conversation))
-        else:
-            agents = await self._transcripts.agents()
-            found = [agent for agent in agents if request.agent in {"", agent.name}]
-            if not found:
-                raise NotFound("agent", request.agent)
-            owner = await self._access.standing(_OWNER)
-            words = frozenset({EVERYONE, f"person:{owner.person.id}"})
-            conversation = await self._backend.create_conversation(found[0].id, Audience(words=words))
+        conversation = await self._conversations.open(agent=request.agent, conversation=request.conversation)
         address = self._channel.address(conversation.id)
         await self._delivery.bind(
             Binding(address=address, agent_id=conversation.agent_id, conversation_id=conversation.id)
@@ -116,23 +93,10 @@ class Headless:
         return conversation.id
 
     async def _result(self, turn: Turn) -> Mapping[str, Any]:
-        outcome = turn.outcome or TurnOutcome.ERROR
-        texts = await answer_texts(self._backend, turn.conversation_id)
-        said = self._mask("\n\n".join(text for text in texts if text.strip()))
-        result = TurnResult(outcome=outcome, text=said, error=turn.error)
-        exit_code = OUTCOMES[outcome].exit_code
-        if exit_code == 0 and await self._lacked_approval(turn):
-            exit_code = EXIT_NOBODY_CAN_APPROVE
-        return {
-            "type": "result",
-            "outcome": outcome,
-            "text": final_text(result),
-            "exit_code": exit_code,
-            "conversation_id": turn.conversation_id,
-            "turn_id": turn.id,
-            "error": turn.error,
-            "usage": plain(await self._transcripts.usage_since(turn.id)),
-        }
+        result = turn_result(turn, await turn_messages(self._transcripts, turn), self._redactor)
+        if result["exit_code"] == 0 and await self._lacked_approval(turn):
+            result["exit_code"] = EXIT_NOBODY_CAN_APPROVE
+        return {**result, "usage": plain(await self._transcripts.usage_since(turn.id))}
 
     async def _lacked_approval(self, turn: Turn) -> bool:
         """Whether a call was denied because nobody could be asked."""
@@ -143,66 +107,3 @@ class Headless:
             and record.approval is None
             for record in await self._ledger.calls_of_turn(turn.id)
         )
-
-
-_OWNER = Sender(identity=LOCAL_OWNER, name="owner")
-
-
-class _Teller:
-    """Tells events without secrets, also where one is cut into two deltas.
-
-    A delta is told with the event behind it: only then is it known whether its end may be shown.
-    """
-
-    def __init__(self, mask: Callable[[str], str], stream_mask: Callable[[], StreamMask]) -> None:
-        self._mask = mask
-        self._stream_mask = stream_mask
-        self._text = stream_mask()
-        self._held: dict[str, Any] | None = None
-
-    def tell(self, event: TurnEvent) -> Iterator[Mapping[str, Any]]:
-        """Yield the lines that an event completes."""
-        told = event_json(event)
-        if told is None:
-            return
-        is_delta = told["type"] == "text_delta"
-        if self._held is not None:
-            rest = "" if is_delta else self._text.finish()
-            yield {**self._held, "text": self._held["text"] + rest}
-            self._held = None
-        if is_delta:
-            self._held = {**told, "text": self._text.feed(told["text"])}
-            return
-        self._text = self._stream_mask()
-        # The mask knows how secrets look inside JSON, and its replacement is plain text.
-        yield json.loads(self._mask(json.dumps(told, ensure_ascii=False)))
-
-
-def event_json(event: TurnEvent) -> Mapping[str, Any] | None:
-    """Return a turn event as a line of `stream-json`; None for what says nothing outside."""
-    match event:
-        case RunEvent(run_id=run_id, seq=seq):
-            body = _run_body(event)
-            return None if body is None else {**body, "run_id": run_id, "seq": seq}
-        case CallStarted(call=call):
-            return {"type": "call_started", "call_id": call.id, "name": call.name}
-        case CallFinished(result=result):
-            return {"type": "call_finished", **plain(result)}
-        case _:
-            return None
-
-
-def _run_body(event: RunEvent) -> Mapping[str, Any] | None:
-    names = {
-        TextDelta: "text_delta",
-        ReasoningDelta: "reasoning_delta",
-        CallRequested: "call_requested",
-        ApprovalRequested: "approval_requested",
-        RetryNotice: "retry",
-        PromptRecompiled: "prompt_recompiled",
-        UsageReported: "usage",
-        RunFinished: "run_finished",
-        MessageStored: "message",
-    }
-    name = names.get(type(event.body))
-    return None if name is None else {"type": name, **plain(event.body)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.conversations.access import Standing
+from bot.conversations.command_calls import CommandCall, CommandPorts
 from bot.conversations.presses import find_commit, undo_commit
 from core.contracts.agents import Agent, Audience
 from core.contracts.errors import MemoryConflict, MemoryRefused, NotFound
@@ -11,6 +12,18 @@ from core.contracts.permissions import PersonRole
 
 NOTES = "notes.md"
 _LOG_LINES = 15
+
+
+async def memory(ports: CommandPorts, call: CommandCall) -> str:
+    """Show, or undo a commit of, the agent's memory."""
+    commands = MemoryCommands(ports.memory)
+    return await commands.run(call.rest, agent=call.agent, audience=call.conversation.audience, who=call.who)
+
+
+async def remember(ports: CommandPorts, call: CommandCall) -> str:
+    """Keep a fact that a person tells."""
+    commands = MemoryCommands(ports.memory)
+    return await commands.remember(call.rest, agent=call.agent, audience=call.conversation.audience, who=call.who)
 
 
 class MemoryCommands:

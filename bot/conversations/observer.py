@@ -19,10 +19,15 @@ PREVIEW_AFTER = timedelta(milliseconds=300)
 """An answer that is complete sooner is posted once, without a preview."""
 
 CallEnded = Callable[[Turn, ToolCall, ToolReturn], Awaitable[None]]
-TurnTap = Callable[[Turn, TurnEvent], None]
+TurnTap = Callable[[Turn, TurnEvent], Awaitable[None]]
 
 Heard: TypeAlias = tuple[Turn, TurnEvent | None]
 """An event of a turn; None: the turn has ended, and its end is stored."""
+
+
+Record = Callable[[Turn, TurnEvent | None], Awaitable[None]]
+"""Stores an event for clients that come back later; returns when it is durable."""
+Count = Callable[[Turn, TurnEvent | None], None]
 
 
 class ReplyObserver:
@@ -63,7 +68,7 @@ class ReplyObserver:
             await asyncio.gather(task, return_exceptions=True)
 
     async def observe(self, turn: Turn, event: TurnEvent) -> None:
-        self._tap(turn, event)
+        await self._tap(turn, event)
         match event:
             case RunEvent():
                 self._note(event)
@@ -111,20 +116,26 @@ class ReplyObserver:
 
 
 class TurnBus:
-    """Passes turn events on to followers of a conversation, such as `lodger run`."""
+    """Passes turn events on: to the record of sessions first, then to who counts, then to followers."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, record: Record, count: Count) -> None:
+        self._record = record
+        self._count = count
         self._followers: dict[str, set[asyncio.Queue[Heard]]] = {}
 
-    def publish(self, turn: Turn, event: TurnEvent) -> None:
+    async def publish(self, turn: Turn, event: TurnEvent) -> None:
         """Hand an event to every follower of the turn's conversation."""
+        await self._pass_on(turn, event)
+
+    async def turn_ended(self, turn: Turn) -> None:
+        """Tell followers that the turn has ended and its end is stored."""
+        await self._pass_on(turn, None)
+
+    async def _pass_on(self, turn: Turn, event: TurnEvent | None) -> None:
+        await self._record(turn, event)
+        self._count(turn, event)
         for queue in self._followers.get(turn.conversation_id, ()):
             queue.put_nowait((turn, event))
-
-    def turn_ended(self, turn: Turn) -> None:
-        """Tell followers that the turn has ended and its end is stored."""
-        for queue in self._followers.get(turn.conversation_id, ()):
-            queue.put_nowait((turn, None))
 
     @asynccontextmanager
     async def follow(self, conversation_id: str) -> AsyncIterator[asyncio.Queue[Heard]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from zoneinfo import ZoneInfo
 
 from bot.conversations.access import Standing
@@ -15,11 +15,13 @@ from bot.conversations.cards import (
     DENY_AND_READ,
     ApprovalPress,
     CommitPress,
+    GroupPress,
     approval_card,
     parse_token,
     reminder_id,
     waiting_id,
 )
+from bot.conversations.groups import GroupDesk
 from bot.conversations.outbox import notice, text_items
 from channels.contract import Channel
 from core.contracts.addresses import Address, CardContent, InboundEvent, OutboundItem, PressBody
@@ -59,7 +61,7 @@ class DecisionDesk:
         ledger: TurnLedger,
         delivery: DeliveryStore,
         people: PeopleStore,
-        approvers: tuple[str, ...],
+        approvers: Callable[[], Collection[str]],
         clock: Clock,
         zone: ZoneInfo,
         clean: Callable[[str], str] = str,
@@ -164,7 +166,7 @@ class DecisionDesk:
             )
 
     def _refusal(self, approval: Approval, choice: str, who: Standing) -> str:
-        if not may_decide(who.person, who.role, approval, self._approvers):
+        if not may_decide(who.person, who.role, approval, self._approvers()):
             return "You may not decide this."
         if not may_grant(who.role, _SCOPES.get(choice, DecisionScope.ONCE)):
             return "You may approve this once, but not for longer."
@@ -188,9 +190,11 @@ class PressDesk:
         backend: Backend,
         delivery: DeliveryStore,
         memory: MemoryStore,
+        groups: GroupDesk,
         channels: Mapping[str, Channel],
     ) -> None:
         self._decisions = decisions
+        self._groups = groups
         self._ledger = ledger
         self._backend = backend
         self._delivery = delivery
@@ -205,6 +209,8 @@ class PressDesk:
                     return await self._decide(event.address, approval_id, choice, who)
                 case CommitPress() as commit_press:
                     return await self._commit(event.address, commit_press, who, reply_id)
+                case GroupPress(allow=allow):
+                    return await self._groups.decide(event, who, allow=allow)
                 case None:
                     return UNKNOWN_BUTTON
         except NotFound:

@@ -6,35 +6,32 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.contracts.backend import Backend
-from core.contracts.ids import ConversationId
-from core.contracts.messages import (
-    ImagePart,
-    Message,
-    Part,
-    Role,
-    ToolCall,
-    ToolReturn,
-    visible_text,
-)
+from core.contracts.messages import ImagePart, Message, Part, Role, ToolCall, ToolReturn
+from core.contracts.runs import Turn
+from core.turns.requests import step_of
 
 
-async def answers(backend: Backend, conversation_id: ConversationId) -> list[Message]:
-    """Return the agent's messages since a person last spoke, one a step."""
+async def answers(backend: Backend, turn: Turn) -> list[Message]:
+    """Return the agent's messages of a turn, one a step, whatever people said in between."""
     found: list[Message] = []
+    for message in reversed(await _said_by_the_agent(backend, turn)):
+        if message.run_id is None:
+            continue
+        run = await backend.get_run(message.run_id)
+        if step_of(turn.id, run.request_id) is not None:
+            found.append(message)
+        elif run.started_at < turn.started_at:
+            break
+    return found[::-1]
+
+
+async def _said_by_the_agent(backend: Backend, turn: Turn) -> list[Message]:
+    said: list[Message] = []
     after = 0
-    while page := await backend.list_messages(conversation_id, after_seq=after):
+    while page := await backend.list_messages(turn.conversation_id, after_seq=after):
         after = page[-1].seq
-        for message in page:
-            if message.role is Role.USER and visible_text(message.parts):
-                found.clear()
-            elif message.role is Role.ASSISTANT:
-                found.append(message)
-    return found
-
-
-async def answer_texts(backend: Backend, conversation_id: ConversationId) -> list[str]:
-    """Return what the agent said since a person last spoke, one text a step."""
-    return [visible_text(message.parts) for message in await answers(backend, conversation_id)]
+        said += (message for message in page if message.role is Role.ASSISTANT)
+    return said
 
 
 def masked_message(message: Message, mask: Callable[[str], str]) -> Message:

@@ -39,6 +39,7 @@ class ChatTurnHost:
         channels: Mapping[str, Channel],
         zone: ZoneInfo,
         overflow_root: Path,
+        attachments_root: Path | None = None,
         forbidden: tuple[Path, ...],
         mask: Callable[[str], str],
     ) -> None:
@@ -48,6 +49,7 @@ class ChatTurnHost:
         self._mask = mask
         self._zone = zone
         self._overflow_root = overflow_root
+        self._attachments_root = attachments_root
         self._forbidden = forbidden
 
     async def subject(self, turn: Turn, agent: Agent, conversation: Conversation) -> Subject:
@@ -60,8 +62,13 @@ class ChatTurnHost:
             requester=turn.requester,
             role=await self._access.role_of(turn.requester),
             forbidden=self._forbidden,
-            granted=(self.overflow(conversation),),
+            granted=self._granted(conversation),
         )
+
+    def _granted(self, conversation: Conversation) -> tuple[Path, ...]:
+        """Return the conversation's own folders among those that are the host's."""
+        attached = () if self._attachments_root is None else (self._attachments_root / conversation.id,)
+        return (self.overflow(conversation), *attached)
 
     async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
         if turn.origin is None:

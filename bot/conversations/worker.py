@@ -4,43 +4,43 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum, auto
 
 from bot.conversations.access import AccessDesk
 from bot.conversations.cards import commit_card, reminder_card, reminder_id, waiting_card, waiting_id
 from bot.conversations.observer import ReplyObserver, TurnBus
+from bot.conversations.open_turns import OpenTurns
 from bot.conversations.opening import Openings
-from bot.conversations.outbox import ELSEWHERE, notice, text_items
+from bot.conversations.outbox import ELSEWHERE
 from bot.conversations.presses import DecisionDesk
-from bot.conversations.transcript import answers
+from bot.conversations.steering import QueueSteering
+from bot.conversations.turn_ending import TurnEndings, final_text
+from bot.conversations.turn_opening import HEADLESS, BegunTurn, TurnOpenings, answered_together
 from channels.contract import Channel
-from core.contracts.addresses import OutboundItem, TextContent
-from core.contracts.agents import Conversation
+from core.contracts.addresses import OutboundItem
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
-from core.contracts.delivery import DeliveryStore, InboxRow, OutboxState
+from core.contracts.delivery import DeliveryStore
 from core.contracts.engine import Again
-from core.contracts.errors import StaleClaim
-from core.contracts.ids import ConversationId, TurnId, new_id
-from core.contracts.ledger import TurnEnd, TurnLedger
+from core.contracts.errors import InvalidInput, StaleClaim
+from core.contracts.ids import ConversationId
+from core.contracts.ledger import TurnLedger
 from core.contracts.memory import MemoryStore
-from core.contracts.messages import ToolCall, ToolReturn, tool_calls, visible_text
-from core.contracts.permissions import Approval, ApprovalState
-from core.contracts.runs import Claim, Turn, TurnOutcome, TurnState, UserInput
+from core.contracts.messages import ToolCall, ToolReturn
+from core.contracts.runs import Turn, TurnOutcome, TurnState, UserInput
 from core.contracts.tools import Toolset
 from core.turns.loop import TurnLoop
-from core.turns.outcomes import OUTCOMES
 from core.turns.services import Parked, TurnResult, TurnWork
+
+__all__ = ["HEADLESS", "ConversationWorker", "WorkerPorts", "final_text"]
 
 logger = logging.getLogger(__name__)
 
 _LATER = Again(wait=timedelta(seconds=1))
-HEADLESS = "headless"
-"""The channel of turns that nobody watches: nobody can be asked there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +57,15 @@ class WorkerPorts:
     openings: Openings
     channels: Mapping[str, Channel]
     toolsets: Mapping[str, Toolset]
+    tools_of: Callable[[ConversationId, Toolset], Awaitable[Toolset]]
+    """Adds what a conversation's own client brought along."""
     clock: Clock
     bus: TurnBus
     mask: Callable[[str], str]
     """Masks secrets in a whole text, before it is cut into messages."""
     conceal: Callable[[str], str]
     """Masks secrets in text that is not complete yet: holds back an end that may begin one."""
-    remind_after: timedelta
+    remind_after: Callable[[], timedelta]
     """How long a question may stay open before it is asked once more."""
 
 
@@ -78,22 +80,25 @@ class _After(Enum):
     """The next thing to do belongs to a channel that this host has not."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """A turn in this worker's hands, with the messages that opened it where they are still to be stored."""
-
-    claim: Claim
-    turn: Turn
-    conversation: Conversation
-    rows: tuple[InboxRow, ...]
-    cancel: asyncio.Event
-
-
 class ConversationWorker:
     """Runs turns. The engine promises that one conversation is in one worker's hands at a time."""
 
     def __init__(self, ports: WorkerPorts) -> None:
         self._ports = ports
+        self._beginnings = TurnOpenings(
+            ledger=ports.ledger, delivery=ports.delivery, access=ports.access, clock=ports.clock
+        )
+        self._endings = TurnEndings(
+            ledger=ports.ledger,
+            delivery=ports.delivery,
+            channels=ports.channels,
+            bus=ports.bus,
+            clock=ports.clock,
+            mask=ports.mask,
+        )
+        self._open_turns = OpenTurns(
+            backend=ports.backend, ledger=ports.ledger, delivery=ports.delivery, clock=ports.clock
+        )
         self._cancels: dict[ConversationId, asyncio.Event] = {}
         self._active: set[ConversationId] = set()
         self._idle = asyncio.Event()
@@ -151,25 +156,29 @@ class ConversationWorker:
     async def give_up(self, conversation_id: ConversationId, error: str) -> None:
         """End a turn that failed again and again with a visible error, so that the key goes on."""
         turn = await self._ports.ledger.open_turn(conversation_id)
+        said: list[str] = []
         if turn is not None:
             claim = await self._ports.backend.claim(conversation_id)
+            said = await self._open_turns.said_before(turn)
         else:
             queued = await self._ports.delivery.queued(conversation_id)
             if not queued:
                 return
-            begun = await self._begin(conversation_id, queued[0])
+            conversation = await self._ports.backend.get_conversation(conversation_id)
+            begun = await self._beginnings.begin(conversation, queued[:1])
             turn, claim = begun.turn, begun.claim
-        await self._finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text="", error=error))
+        text = "\n\n".join(filter(None, said))
+        await self._endings.finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text=text, error=error))
         await self._ports.decisions.redraw_ended(turn.id)
 
     async def _take_up(self, conversation_id: ConversationId) -> _After:
-        """Go on with the open turn, or begin one for the next queued message."""
+        """Go on with the open turn, or begin one for what is queued."""
         turn = await self._ports.ledger.open_turn(conversation_id)
         if turn is None:
             return await self._take_queued(conversation_id)
         if turn.origin is not None and turn.origin.channel not in self._ports.channels:
             return _After.ELSEWHERE
-        if turn.state is TurnState.PARKED and not await self._may_resume(turn):
+        if turn.state is TurnState.PARKED and not await self._open_turns.may_resume(turn):
             await self._tell_waiting(turn)
             return _After.PARKED
         cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
@@ -178,13 +187,13 @@ class ConversationWorker:
             await self._ports.ledger.resume_turn(claim, turn.id)
         if await self._ports.ledger.cancel_requested(turn.id):
             cancel.set()
-        rows = await self._ports.delivery.taken(turn.id) if turn.steps == 0 else ()
+        rows = await self._beginnings.opened_by(turn)
         conversation = await self._ports.backend.get_conversation(conversation_id)
-        begun = _Begun(claim=claim, turn=turn, conversation=conversation, rows=rows, cancel=cancel)
-        return await self._run(begun, previews=await self._is_unseen(turn))
+        begun = BegunTurn(claim=claim, turn=turn, conversation=conversation, rows=rows)
+        return await self._run(begun, cancel, previews=begun.is_private and await self._open_turns.is_unseen(turn))
 
     async def _take_queued(self, conversation_id: ConversationId) -> _After:
-        """Begin a turn for the next queued message, if there is one and the host is not stopping."""
+        """Begin a turn for what is queued first, unless nothing may begin now."""
         if self._draining.is_set():
             return _After.DRAINING
         queued = await self._ports.delivery.queued(conversation_id)
@@ -192,48 +201,23 @@ class ConversationWorker:
             return _After.NOTHING
         if queued[0].event.address.channel not in self._ports.channels:
             return _After.ELSEWHERE
-        return await self._run(await self._begin(conversation_id, queued[0]), previews=True)
-
-    async def _begin(self, conversation_id: ConversationId, row: InboxRow) -> _Begun:
-        cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
         conversation = await self._ports.backend.get_conversation(conversation_id)
-        standing = await self._ports.access.standing(row.event.sender)
-        turn_id = TurnId(new_id("turn"))
-        live = OutboundItem(
-            id=f"{turn_id}/1",
-            address=row.event.address,
-            content=TextContent(markdown=""),
-            reply_to=row.event.external_id,
-        )
-        turn = Turn(
-            id=turn_id,
-            conversation_id=conversation_id,
-            agent_id=conversation.agent_id,
-            requester=standing.person.id,
-            origin=row.event.address,
-            state=TurnState.RUNNING,
-            started_at=self._ports.clock.now(),
-            outbox_id=live.id,
-            interactive=row.event.address.channel != HEADLESS,
-        )
-        claim = await self._ports.ledger.begin_turn(turn, inbox_ids=[row.id], live=live)
-        return _Begun(claim=claim, turn=turn, conversation=conversation, rows=(row,), cancel=cancel)
-
-    async def _may_resume(self, turn: Turn) -> bool:
-        """Whether something was decided, expired, or a stop was asked for since the turn was parked."""
-        if await self._ports.ledger.cancel_requested(turn.id):
-            return True
-        now = self._ports.clock.now()
-        records = await self._ports.ledger.unanswered_calls(turn.conversation_id)
-        return not records or any(
-            record.result is None and (record.approval is None or not _is_open(record.approval, now))
-            for record in records
-        )
+        if conversation.paused:
+            return _After.NOTHING
+        cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
+        try:
+            begun = await self._beginnings.begin(conversation, answered_together(queued))
+        except InvalidInput:
+            if await self._ports.delivery.queued(conversation_id) == queued:
+                raise
+            # A message was withdrawn meanwhile: look again.
+            return _After.ENDED
+        return await self._run(begun, cancel, previews=begun.is_private)
 
     async def _tell_waiting(self, turn: Turn) -> None:
         """Say once per park that a message is queued, and offer the decision again."""
         queued = await self._ports.delivery.queued(turn.conversation_id)
-        waiting = [a for a in await self._ports.ledger.approvals_of(turn.id) if a.state is ApprovalState.OPEN]
+        waiting = await self._open_turns.open_questions(turn)
         for row in queued[:1] if waiting else ():
             item = OutboundItem(id=waiting_id(waiting[0]), address=row.event.address, content=waiting_card(waiting))
             await self._ports.delivery.post([item], turn_id=turn.id)
@@ -243,24 +227,17 @@ class ConversationWorker:
         turn = await self._ports.ledger.open_turn(conversation_id)
         if turn is None or turn.state is not TurnState.PARKED or turn.origin is None:
             return None
-        waiting = [a for a in await self._ports.ledger.approvals_of(turn.id) if a.state is ApprovalState.OPEN]
+        waiting = await self._open_turns.open_questions(turn)
         if not waiting:
             return None
-        wait = waiting[0].created_at + self._ports.remind_after - self._ports.clock.now()
+        wait = waiting[0].created_at + self._ports.remind_after() - self._ports.clock.now()
         if wait > timedelta(0):
             return Again(wait=wait)
         item = OutboundItem(id=reminder_id(waiting[0]), address=turn.origin, content=reminder_card(waiting))
         await self._ports.delivery.post([item], turn_id=turn.id)
         return None
 
-    async def _is_unseen(self, turn: Turn) -> bool:
-        """Whether nothing of the turn is visible yet: a second preview would be a second message."""
-        if turn.outbox_id is None:
-            return False
-        row = await self._ports.delivery.outbox_row(turn.outbox_id)
-        return row.state is OutboxState.LIVE and row.item.external_id is None
-
-    async def _run(self, begun: _Begun, *, previews: bool) -> _After:
+    async def _run(self, begun: BegunTurn, cancel: asyncio.Event, *, previews: bool) -> _After:
         ports, turn = self._ports, begun.turn
         try:
             async with AsyncExitStack() as stack:
@@ -274,12 +251,12 @@ class ConversationWorker:
                     reply,
                     ports.clock,
                     previews=previews,
-                    call_ended=self._call_ended,
+                    call_ended=self._show_commit if begun.is_private else _show_nothing,
                     tap=ports.bus.publish,
                     conceal=ports.conceal,
                 )
                 await stack.enter_async_context(observer.showing())
-                work = await self._work(begun, observer)
+                work = await self._work(begun, cancel, observer)
                 result = await ports.loop.run(work)
         except BaseException:
             # What was composed may not be stored: the next try composes it again.
@@ -291,74 +268,47 @@ class ConversationWorker:
             await ports.decisions.redraw_ended(turn.id)
             await self._tell_waiting(turn)
             return _After.PARKED
-        await self._finish(begun.claim, turn, result)
+        await self._endings.finish(begun.claim, turn, result)
         if turn.steps + work.steps > 0:
             # A turn without steps that called tools asked nobody anything.
             await ports.decisions.redraw_ended(turn.id)
         return _After.ENDED
 
-    async def _work(self, begun: _Begun, observer: ReplyObserver) -> TurnWork:
+    async def _work(self, begun: BegunTurn, cancel: asyncio.Event, observer: ReplyObserver) -> TurnWork:
         ports, turn = self._ports, begun.turn
         agent = await ports.backend.get_agent(turn.agent_id)
         opening = UserInput(parts=())
         if turn.steps == 0:
             opening = await ports.openings.compose(
-                [row.event for row in begun.rows], agent=agent, conversation=begun.conversation
+                begun.rows, agent=agent, conversation=begun.conversation, waited=begun.waited
             )
         return TurnWork(
             claim=begun.claim,
             turn=turn,
             agent=agent,
             conversation=begun.conversation,
-            toolset=ports.toolsets[agent.toolset],
+            toolset=await ports.tools_of(turn.conversation_id, ports.toolsets[agent.toolset]),
             opening=opening,
+            steering=QueueSteering(
+                backend=ports.backend,
+                ledger=ports.ledger,
+                delivery=ports.delivery,
+                access=ports.access,
+                openings=ports.openings,
+                claim=begun.claim,
+                turn=turn,
+                agent=agent,
+            ),
             observer=observer,
-            cancel=begun.cancel,
-            texts=await self._said_before(turn) if turn.steps else [],
+            cancel=cancel,
+            texts=await self._open_turns.said_before(turn),
         )
-
-    async def _said_before(self, turn: Turn) -> list[str]:
-        """Return what steps of an earlier worker said and nobody has posted: a crash must not lose it."""
-        if turn.outbox_id is None:
-            return []
-        # A step behind the counted ones is taken up by the loop, which tells its text itself.
-        said = (await answers(self._ports.backend, turn.conversation_id))[: turn.steps]
-        row = await self._ports.delivery.outbox_row(turn.outbox_id)
-        if row.state is not OutboxState.LIVE:
-            # All text up to the latest question was posted above it.
-            asked = {approval.call_id for approval in await self._ports.ledger.approvals_of(turn.id)}
-            asking = [n for n, step in enumerate(said, start=1) if asked & {c.id for c in tool_calls(step.parts)}]
-            said = said[max(asking, default=len(said)) :]
-        return [visible_text(message.parts) for message in said]
 
     async def _visible(self, turn: Turn, external_id: str) -> None:
         if turn.outbox_id is not None:
             await self._ports.delivery.mark_visible(turn.outbox_id, external_id)
 
-    async def _finish(self, claim: Claim, turn: Turn, result: TurnResult) -> None:
-        outgoing = await self._outgoing(turn, result)
-        await self._ports.ledger.finish_turn(
-            claim, turn.id, TurnEnd(outcome=result.outcome, outgoing=outgoing, error=result.error)
-        )
-        if result.error:
-            logger.error("turn_failed", extra={"turn_id": turn.id, "outcome": result.outcome, "error": result.error})
-        ended = replace(turn, state=TurnState.FINISHED, outcome=result.outcome, error=result.error)
-        self._ports.bus.turn_ended(ended)
-
-    async def _outgoing(self, turn: Turn, result: TurnResult) -> tuple[OutboundItem, ...]:
-        """Return the messages that end a turn: behind what it posted before it waited, or in place of the preview."""
-        if turn.origin is None or turn.outbox_id is None:
-            return ()
-        capabilities = self._ports.channels[turn.origin.channel].capabilities
-        row = await self._ports.delivery.outbox_row(turn.outbox_id)
-        text = self._ports.mask(final_text(result))
-        if row.state is not OutboxState.LIVE:
-            return text_items(notice(f"{turn.id}/end", turn.origin, text), text, capabilities)
-        if not text and row.item.external_id is None:
-            return ()
-        return text_items(row.item, text or self._ports.mask(result.text.strip()) or "(no text)", capabilities)
-
-    async def _call_ended(self, turn: Turn, call: ToolCall, result: ToolReturn) -> None:
+    async def _show_commit(self, turn: Turn, call: ToolCall, result: ToolReturn) -> None:
         """Show a memory commit as one silent line."""
         if call.name != "memory_write" or turn.origin is None or turn.origin.channel == HEADLESS:
             return
@@ -371,12 +321,5 @@ class ConversationWorker:
             await self._ports.delivery.post([item], turn_id=turn.id)
 
 
-def final_text(result: TurnResult) -> str:
-    """Return what a person reads at the end of a turn: its text and what the outcome adds."""
-    if result.outcome is TurnOutcome.SILENT:
-        return ""
-    return "\n\n".join(text for text in (result.text.strip(), OUTCOMES[result.outcome].notice) if text)
-
-
-def _is_open(approval: Approval, now: datetime) -> bool:
-    return approval.state is ApprovalState.OPEN and approval.expires_at > now
+async def _show_nothing(turn: Turn, call: ToolCall, result: ToolReturn) -> None:
+    """Leave a group alone with what the agent remembers."""

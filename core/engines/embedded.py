@@ -7,8 +7,9 @@ A doorbell's way:
                                                      `-later-> agenda-'<-- `Again`, or back-off after a failure
 
 A stored item is removed only after a handler that started behind its arrival ended well, or was
-given up. So `Again` needs no row of its own: its items stay stored, and after a crash they ring
-at the next start, which may be early and is harmless.
+given up. So `Again` needs no row of its own: its items stay stored, and where the wait is worth it
+they are put off until then, so that a start does not wake thousands who wait for people. After a
+crash that came before that, they ring at the next start, which may be early and is harmless.
 """
 
 from __future__ import annotations

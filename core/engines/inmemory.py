@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from core.contracts.engine import Transaction, WorkItem, WorkItems
@@ -48,6 +50,11 @@ class InMemoryWorkItems:
     async def remove(self, ids: tuple[str, ...]) -> None:
         for item_id in ids:
             self._items.pop(item_id, None)
+
+    async def postpone(self, items: Mapping[str, datetime]) -> None:
+        for item_id, until in items.items():
+            if item_id in self._items:
+                self._items[item_id] = replace(self._items[item_id], due_at=until)
 
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 MAX_FAILURES: Final = 5
 FIRST_BACK_OFF: Final = timedelta(seconds=1)
+WORTH_A_COMMIT: Final = timedelta(minutes=2)
+"""A handler's wish for so long a rest holds over a restart, too: until then a start leaves its key asleep."""
 
 
 @dataclass(slots=True)
@@ -127,6 +129,8 @@ class Rounds:
             case Again(wait=wait):
                 bell.failures = 0
                 bell.again = self._agenda.after(wait, functools.partial(self._grant_wish, bell))
+                if wait >= WORTH_A_COMMIT:
+                    self._removals.postpone(answered, self._clock.now() + wait)
             case error:
                 await self._fail(bell, answered, error)
 

@@ -29,16 +29,33 @@ class ReminderKind(StrEnum):
     WARNING = "warning"
     MEMORY_UPDATE = "memory_update"
     BACKGROUND = "background"
+    REPLY = "reply"
+    FORWARDED = "forwarded"
+    ALBUM = "album"
+    ATTACHMENTS = "attachments"
+    UNSUPPORTED = "unsupported"
+    CHANGES = "changes"
+    OVERHEARD = "overheard"
+    WAITED = "waited"
+    STEERING = "steering"
     SUMMARY = "summary"
     """What compaction left of earlier messages: a `<system-alert>`."""
     TASK = "task"
     """The report of a child or job: a `<task-notification>`."""
 
 
-EVENTS = frozenset(
-    {ReminderKind.MEMORY_UPDATE, ReminderKind.BACKGROUND, ReminderKind.SUMMARY, ReminderKind.TASK},
-)
-"""Kinds that tell something once; all others describe a state and repeat when it changes."""
+EVENTS = frozenset(ReminderKind) - {
+    ReminderKind.TIME,
+    ReminderKind.SENDER,
+    ReminderKind.PERMISSION_MODE,
+    ReminderKind.WORKSPACE,
+    ReminderKind.AGENT,
+    ReminderKind.WARNING,
+}
+"""Kinds that tell something once, such as what came with one message; the others describe a state.
+
+A state is told again when it changes; an event is always told, also in the words of the one before.
+"""
 
 _ELEMENTS = {ReminderKind.SUMMARY: "system-alert", ReminderKind.TASK: "task-notification"}
 

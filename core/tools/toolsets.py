@@ -57,8 +57,11 @@ class ToolPorts:
     shell: ShellSettings = field(default_factory=ShellSettings)
 
 
-def default_toolset(ports: ToolPorts) -> StaticToolset:
-    """Return the toolset `default`. Its order is part of every request's prefix: append, never insert."""
+def default_toolset(ports: ToolPorts, *more: Tool) -> StaticToolset:
+    """Return the toolset `default`, with the application's own tools behind it in the order given.
+
+    The order is part of every request's prefix: append, never insert.
+    """
     versions = ReadVersions()
     tools: tuple[Tool, ...] = (
         ShellTool(ports.sandbox, ports.overflow, ports.redactor, ports.shell),
@@ -71,6 +74,7 @@ def default_toolset(ports: ToolPorts) -> StaticToolset:
         MemoryWriteTool(ports.memory, ports.was_approved),
         MemoryLogTool(ports.memory),
         StaySilent(),
+        *more,
     )
     return StaticToolset("default", tools)
 

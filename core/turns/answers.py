@@ -164,7 +164,7 @@ class CallDesk:
             requester=turn.requester,
             origin=turn.origin,
             created_at=now,
-            expires_at=now + self._services.limits.approval_deadline,
+            expires_at=now + self._services.approval_deadline(),
         )
 
     async def _write_refusals(self, records: Sequence[CallRecord]) -> int:
@@ -234,12 +234,19 @@ class CallDesk:
         try:
             result = await self._services.perform(self._work.toolset, call, self._context(call))
         except asyncio.CancelledError:
-            cancelled = text_return(call.id, CANCELLED, ReturnOutcome.CANCELLED)
-            await asyncio.shield(self._ledger.finish_call(self._work.claim, cancelled, CallState.DONE))
+            await asyncio.shield(self._finish_stopped(call))
             raise
         result = _as_data(result)
         await self._ledger.finish_call(self._work.claim, result, CallState.DONE)
         await self._work.observer.observe(self._work.turn, CallFinished(result=result))
+
+    async def _finish_stopped(self, call: ToolCall) -> None:
+        """Settle a call that was ended from outside: by a person, or because the host stops."""
+        if self._work.cancel.is_set():
+            result, state = text_return(call.id, CANCELLED, ReturnOutcome.CANCELLED), CallState.DONE
+        else:
+            result, state = text_return(call.id, INTERRUPTED, ReturnOutcome.UNKNOWN), CallState.UNKNOWN
+        await self._ledger.finish_call(self._work.claim, result, state)
 
     def _context(self, call: ToolCall) -> ToolContext:
         work = self._work

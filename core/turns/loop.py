@@ -24,6 +24,7 @@ from core.contracts.messages import (
 from core.contracts.runs import ApprovalInput, Run, RunInput, StopReason, TurnOutcome, UserInput
 from core.turns.answers import CallDesk
 from core.turns.outcomes import outcome_of
+from core.turns.requests import request_id, step_of
 from core.turns.services import Parked, TurnResult, TurnServices, TurnWork
 
 SILENCE_TOOL = "stay_silent"
@@ -78,12 +79,12 @@ class TurnLoop:
                     return ended
                 await self._count_step(work)
             answers = await self._answer(work)
-            if isinstance(answers, TurnResult | Parked):
+            if isinstance(answers, Parked):
                 return answers
-            result = await self._after_answers(work, answers)
-            if result is not None:
-                return result
-            run_input = ApprovalInput(returns=answers)
+            following = await self._at_boundary(work, answers)
+            if isinstance(following, TurnResult):
+                return following
+            run_input = following
 
     async def _ended_already(self, work: TurnWork) -> TurnResult | None:
         """Return the end that an earlier worker had reached and could not store any more."""
@@ -110,30 +111,34 @@ class TurnLoop:
         return tail
 
     async def _entry(self, work: TurnWork) -> RunInput | None:
-        """Return what to start with: the opening, a repeated step, or None when calls are pending."""
+        """Return what to start with: the opening, a step to be found or repeated, or None when calls are pending."""
         if work.turn.steps == 0:
             return work.opening
-        if await self._services.backend.pending_calls(work.conversation.id):
-            return None
-        return _AGAIN
+        pending = await self._services.ledger.unanswered_calls(work.conversation.id)
+        if not pending:
+            return _AGAIN
+        run = await self._services.backend.get_run(pending[0].run_id)
+        # Calls of a step that ended and was not counted: it is found by its request, and as its input
+        # is stored, nothing more can enter with it.
+        return _AGAIN if step_of(work.turn.id, run.request_id) == work.next_step else None
 
     async def _step(self, work: TurnWork, run_input: RunInput) -> _StepSeen:
-        number = work.turn.steps + work.steps + 1
-        request_id = f"{work.turn.id}/{number}"
-        seen = await self._follow(work, await self._start(work, run_input, request_id))
+        step = work.next_step
+        seen = await self._follow(work, await self._start(work, run_input, request_id(work.turn.id, step)))
         attempt = 1
         while seen.was_interrupted and not work.cancel.is_set():
             # Its worker died inside the step: the input is stored, so the step is taken again. Numbered
             # by attempt, so that whoever comes next finds what an earlier worker finished.
             attempt += 1
-            seen = await self._follow(work, await self._start(work, _AGAIN, f"{request_id}@{attempt}"))
+            again = request_id(work.turn.id, step, attempt)
+            seen = await self._follow(work, await self._start(work, _AGAIN, again))
         if seen.message is not None:
             work.texts.append(visible_text(seen.message.parts))
         return seen
 
-    async def _start(self, work: TurnWork, run_input: RunInput, request_id: str) -> Run:
+    async def _start(self, work: TurnWork, run_input: RunInput, requested: str) -> Run:
         return await self._services.backend.start_run(
-            work.claim, run_input, tools=work.toolset.schemas, request_id=request_id
+            work.claim, run_input, tools=work.toolset.schemas, request_id=requested
         )
 
     async def _follow(self, work: TurnWork, run: Run) -> _StepSeen:
@@ -177,8 +182,8 @@ class TurnLoop:
         work.steps += 1
         work.counted_until = now
 
-    async def _answer(self, work: TurnWork) -> tuple[ToolReturn, ...] | TurnResult | Parked:
-        """Settle the pending calls, racing a person's wish to stop."""
+    async def _answer(self, work: TurnWork) -> tuple[ToolReturn, ...] | Parked:
+        """Settle the pending calls; a person's wish to stop cancels those that have not ended."""
         # Read anew for every step: a stricter mode set meanwhile holds from here on.
         conversation = await self._services.backend.get_conversation(work.conversation.id)
         subject = await self._services.host.subject(work.turn, work.agent, conversation)
@@ -188,13 +193,11 @@ class TurnLoop:
         try:
             await asyncio.wait({settling, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            cancelled = not settling.done()
             for task in (settling, stop):
                 task.cancel()
             await asyncio.gather(settling, stop, return_exceptions=True)
-        if cancelled or work.cancel.is_set():
-            await self._services.backend.settle(work.claim, await desk.cancel_rest())
-            return TurnResult(outcome=TurnOutcome.CANCELLED, text=work.text)
+        if work.cancel.is_set():
+            return await desk.cancel_rest()
         answers = settling.result()
         if answers is not None:
             return answers
@@ -202,18 +205,29 @@ class TurnLoop:
             return Parked()
         return await self._answer(work)
 
-    async def _after_answers(self, work: TurnWork, answers: Sequence[ToolReturn]) -> TurnResult | None:
-        """End the turn where the answers or the limits say so; the results are stored first."""
-        if _is_silence(answers, await self._services.backend.pending_calls(work.conversation.id)):
+    async def _at_boundary(self, work: TurnWork, answers: tuple[ToolReturn, ...]) -> ApprovalInput | TurnResult:
+        """Return what the next step starts with, or the end of the turn, with the results stored."""
+        # What an earlier worker let in goes in, whatever else would end the turn here: no message is lost.
+        entered = await work.steering.entered(work.next_step)
+        ended = None if entered else await self._end_here(work, answers)
+        if ended is not None:
             await self._services.backend.settle(work.claim, answers)
-            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)
+            return ended
+        if not work.cancel.is_set():
+            entered = await work.steering.take(work.next_step)
+        return ApprovalInput(returns=answers, parts=entered)
+
+    async def _end_here(self, work: TurnWork, answers: Sequence[ToolReturn]) -> TurnResult | None:
+        """Return how the turn ends where a person, the answers or the limits say so."""
         limits = self._services.limits
         used = work.turn.active_seconds + self._services.clock.monotonic() - work.started
+        if work.cancel.is_set():
+            return TurnResult(outcome=TurnOutcome.CANCELLED, text=work.text)
+        if _is_silence(answers, await self._services.backend.pending_calls(work.conversation.id)):
+            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)
         if work.faulty_steps >= limits.faulty_steps:
-            await self._services.backend.settle(work.claim, answers)
             return TurnResult(outcome=TurnOutcome.ERROR, text=work.text, error="the model's tool calls stay unusable")
-        if work.turn.steps + work.steps >= limits.steps or used >= limits.active.total_seconds():
-            await self._services.backend.settle(work.claim, answers)
+        if work.next_step > limits.steps or used >= limits.active.total_seconds():
             return TurnResult(outcome=TurnOutcome.LIMIT, text=work.text)
         return None
 

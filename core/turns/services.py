@@ -15,7 +15,7 @@ from core.contracts.agents import Agent, Conversation
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
 from core.contracts.ledger import TurnLedger
-from core.contracts.messages import ToolCall, ToolReturn
+from core.contracts.messages import ToolCall, ToolReturn, UserPart
 from core.contracts.permissions import Approval, Policy, Subject
 from core.contracts.runs import Claim, Turn, TurnOutcome, UserInput
 from core.contracts.tools import Access, ToolContext, Toolset
@@ -42,6 +42,26 @@ class TurnHost(Protocol):
         ...
 
 
+class Steering(Protocol):
+    """What people say into one turn while it runs.
+
+    It enters at a tool boundary: behind the returns of one step, with the input of the next. What
+    has entered is on record first, so that a worker that takes the turn up finds the same again.
+    """
+
+    async def entered(self, step: int) -> tuple[UserPart, ...]:
+        """Return what is on record as entering with the step of that number; it may have begun or not."""
+        ...
+
+    async def take(self, step: int) -> tuple[UserPart, ...]:
+        """Let what waits now enter with that step, and return all that enters with it.
+
+        Raises:
+            StaleClaim: A newer worker has the conversation.
+        """
+        ...
+
+
 class CallLocks(Protocol):
     """Keeps conflicting calls apart, over all conversations that share a workspace."""
 
@@ -64,7 +84,6 @@ class TurnLimits:
     steps: int = 50
     active: timedelta = timedelta(minutes=15)
     faulty_steps: int = 3
-    approval_deadline: timedelta = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +99,8 @@ class TurnServices:
     host: TurnHost
     clock: Clock
     limits: TurnLimits
+    approval_deadline: Callable[[], timedelta]
+    """How long a question that is asked now stays open."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +113,7 @@ class TurnWork:
     conversation: Conversation
     toolset: Toolset
     opening: UserInput
+    steering: Steering
     observer: TurnObserver
     cancel: asyncio.Event
     texts: list[str] = field(default_factory=list)
@@ -107,6 +129,11 @@ class TurnWork:
     def agent_workspace(self) -> Path:
         """The directory that the agent's tools work in."""
         return Path(self.agent.workspace)
+
+    @property
+    def next_step(self) -> int:
+        """The number of the step that comes next; the first has 1."""
+        return self.turn.steps + self.steps + 1
 
     @property
     def text(self) -> str:

@@ -36,7 +36,7 @@ def alerts(world: World, *owners: str) -> OwnerAlerts:
         delivery=world.stores.delivery,
         channels=channels,
         local={"web"},
-        owners=owners,
+        owners=lambda: owners,
         clock=world.clock,
     )
 

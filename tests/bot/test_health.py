@@ -9,7 +9,7 @@ import pytest
 from core.contracts.errors import ChannelDown, StoreUnavailable
 from core.models.scripted import says
 from tests.bot.conversations.hosting import HERE, hosting
-from tests.bot.conversations.test_router import FullStore
+from tests.bot.conversations.test_sink import FullStore
 from tests.core.stores.samples import inbound
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from bot import wiring
 from bot.agents import ensure_agents
+from bot.config.live import LiveSettings
 from bot.config.model import (
     AccessSettings,
     AgentSection,
@@ -23,6 +23,10 @@ from bot.config.model import (
     Settings,
 )
 from bot.conversations.turn_host import MemoryDoubts
+from bot.host import Host
+from bot.reload import ReloadReport
+from bot.wiring.assembly import assemble
+from bot.wiring.parts import HostChannels, Parts
 from channels.fake import FakeChannel, FakeMessage
 from core.backends.local.backend import LocalBackend
 from core.contracts.addresses import Address, InboundEvent, MessageBody, PressBody, Privacy, Sender
@@ -42,6 +46,7 @@ from core.stores.sql import Stores, sql_stores
 from core.tools.memory import MemoryReadTool, MemoryWriteTool
 from core.tools.silence import StaySilent
 from core.tools.toolsets import StaticToolset
+from tests.bot.conversations.hosting import no_platforms
 
 CHANNEL = "web"
 AGENT = "lodger"
@@ -85,7 +90,7 @@ class ChatHost:
     agent: Agent
     channel: FakeChannel
     bells: "Bells"
-    host: wiring.Host
+    host: Host
 
     @property
     def worker(self):
@@ -176,7 +181,7 @@ async def chat_host(
     router = ModelRouter(direct=model, litellm=model, scripted={"test": model})
     async with LocalBackend(store=stores.transcripts, memory=memory, model=router, clock=clock, mask=str) as backend:
         await ensure_agents(settings, backend, lambda workspace: workspace.mkdir(exist_ok=True))
-        parts = wiring.Parts(
+        parts = Parts(
             clock=clock,
             redactor=redactor,
             engine=bells,
@@ -185,14 +190,16 @@ async def chat_host(
             sandbox=FakeSandbox(clock=clock),
             model=router,
             backend=backend,
-            channels=wiring.HostChannels(
+            channels=HostChannels(
                 web=channel,
                 terminal=FakeChannel("terminal", clock=clock),
                 headless=FakeChannel("headless", clock=clock),
                 platforms=(),
             ),
+            reload=_no_reload,
+            diagnosed=no_platforms,
         )
-        host = wiring.assemble(settings, parts)
+        host = assemble(LiveSettings(settings), parts)
         doubts = MemoryDoubts(memory, stores.ledger)
         standing = (MemoryReadTool(memory, redactor), MemoryWriteTool(memory, doubts.was_approved), StaySilent())
         toolset = StaticToolset("default", (*tools, *standing))
@@ -208,6 +215,10 @@ async def chat_host(
             host=host,
         )
     await stores.database.close()
+
+
+async def _no_reload() -> ReloadReport:
+    return ReloadReport()
 
 
 def _settings(directory: Path, mode: PermissionMode, rules: tuple[Rule, ...]) -> Settings:

@@ -13,6 +13,7 @@ from tests.platforms.openai_server import OpenAIServer
 
 BOUND_SECONDS = 30
 FOREVER = asyncio.Event()
+SESSION = ("--input-format", "stream-json", "--output-format", "stream-json")
 TOUCHING = Call(id="call_1", name="shell", arguments='{"command": "touch here"}')
 ANSWERS = {
     "hello": Answer(text=["Hel", "\u2028lo."]),
@@ -50,12 +51,12 @@ async def start(place, *words):
     )
 
 
-async def interrupted(model, process):
-    """Press Ctrl-C when the model was asked, and return code, output and errors."""
+async def interrupted(model, process, number=signal.SIGINT):
+    """Press Ctrl-C, or send another signal, when the model was asked; return code, output and errors."""
     async with asyncio.timeout(BOUND_SECONDS):
         while not any("wait" in json.dumps(body["messages"][-1]) for body in model.bodies):
             await asyncio.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 
@@ -124,11 +125,15 @@ async def test_ctrl_c_ends_the_command_at_once_and_says_nothing(tmp_path):
         assert await interrupted(model, await start(place, "run", "-p", "wait")) == (130, "", "")
 
 
-async def test_ctrl_c_leaves_a_running_host_alone(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_stops_the_turn_in_a_running_host_and_nothing_else(tmp_path, number):
     async with scripted_place(tmp_path) as (model, place), running_host(place) as host:
-        assert await interrupted(model, await start(place, "run", "-p", "wait")) == (130, "", "")
+        assert await interrupted(model, await start(place, "run", "-p", "wait"), number) == (130, "", "")
+        async with asyncio.timeout(BOUND_SECONDS):
+            await model.requests[-1].closed.wait()
         assert (await lodger(place, "run", "-p", "hello")).code == 0
-        await host.kill()  # it would wait for the turn that nobody waits for any more
+        assert await host.stop() == 0
+        assert "Waiting for running turns" not in host.output
 
 
 async def test_a_host_that_dies_under_a_turn_is_told_in_one_line(tmp_path):
@@ -148,6 +153,22 @@ async def test_with_nothing_to_say_it_is_a_usage_error(tmp_path, words):
     ended = await lodger(make_place(tmp_path), "run", *words)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "lodger: nothing to say: use -p TEXT or standard input\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--input-format", "stream-json"), "--input-format stream-json needs --output-format stream-json"),
+        (("-p", "x", "--after", "3"), "--after needs --input-format stream-json and --conversation"),
+        (("-p", "x", "--max-turns", "0"), "--max-turns counts from 1"),
+        ((*SESSION, "-p", "x"), "-p TEXT is for one turn; a session is told on standard input"),
+        ((*SESSION, "--after", "3"), "--after needs --input-format stream-json and --conversation"),
+        ((*SESSION, "--conversation", "c", "--after", "-1"), "--after counts from 0"),
+    ],
+)
+async def test_options_that_do_not_go_together_are_a_usage_error(tmp_path, words, told):
+    ended = await lodger(make_place(tmp_path), "run", *words)
+    assert (ended.code, ended.out, ended.err) == (2, "", f"lodger: {told}\n")
 
 
 async def test_an_unknown_agent_is_one_line_and_the_host_of_the_command_is_gone(tmp_path):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bot.host_api import Check, HistoryEntry, HostApi
-from channels.contract import Sink
+from channels.contract import Finding, Sink
 from core.contracts.addresses import MessageBody, TextContent
 from core.contracts.agents import Agent, ModelSettings, PermissionMode
 from core.contracts.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
@@ -110,6 +110,7 @@ class FakeHost:
         )
         self.waiting_pairings = [pairing()]
         self.trail = [AuditEntry(at=NOW, who="Ada", what="approval_decided", detail={"tool": "shell"})]
+        self.counted = b"lodger_ready 1.0\n"
         self.checks = (Check(name="store", ok=True, detail="SQLite, writable"),)
 
     async def accept(self, event) -> None:
@@ -192,6 +193,22 @@ class FakeHost:
     async def readiness(self):
         self._require_store()
         return self.checks
+
+    async def metrics(self):
+        return self.counted
+
+    async def examine(self):
+        for check in self.checks:
+            yield Finding(name=check.name, ok=check.ok, detail=check.detail)
+
+    async def trace(self, turn_id):
+        if turn_id != "turn-1":
+            raise NotFound("turn", turn_id)
+        return {"turn": {"id": turn_id}}
+
+    async def backup(self, file):
+        yield {"type": "begun", "file": file}
+        yield {"type": "result", "file": file}
 
     async def run_headless(self, request):
         raise NotFound("agent", request.agent)

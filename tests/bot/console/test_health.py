@@ -42,3 +42,10 @@ async def test_a_store_that_is_down_is_not_ready():
         kit.host.down = True
         assert (await probe.get("/readyz")).status_code == 503
         assert (await probe.get("/healthz")).status_code == 200
+
+
+async def test_anybody_may_read_what_is_counted():
+    async with running_console() as kit, kit.browser() as probe:
+        answer = await probe.get("/metrics", headers={"host": "10.0.0.7:8787"})
+        assert (answer.status_code, answer.content) == (200, kit.host.counted)
+        assert answer.headers["content-type"].startswith("text/plain; version=")

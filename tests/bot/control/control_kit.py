@@ -59,14 +59,14 @@ def raw(socket):
 
 
 @asynccontextmanager
-async def serving(socket, host=None):
-    """Serve a host on `socket` until the block ends."""
+async def serving(socket, host=None, sessions=None):
+    """Serve a host on `socket` until the block ends; without `sessions` it has no two-way ones."""
     host = host or HeadlessHost()
     terminal = FeedChannel("terminal", FakeClock())
     channel = asyncio.create_task(terminal.run(host))
     await asyncio.sleep(0)
     try:
-        async with serve(build_control(host, terminal, OWNER), uds=socket), connect(socket) as client:
+        async with serve(build_control(host, terminal, OWNER, sessions), uds=socket), connect(socket) as client:
             yield Control(host=host, terminal=terminal, socket=socket, client=client)
     finally:
         channel.cancel()

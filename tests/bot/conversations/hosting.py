@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
-from bot import wiring
 from bot.agents import ensure_agents
+from bot.config.live import LiveSettings
 from bot.config.model import (
     AccessSettings,
     AgentSection,
@@ -28,6 +28,11 @@ from bot.config.model import (
     TelegramSettings,
 )
 from bot.config.secrets import Secret
+from bot.host import Host
+from bot.reload import ReloadReport
+from bot.wiring.assembly import assemble
+from bot.wiring.parts import HostChannels, Parts
+from channels.contract import Diagnosable
 from channels.fake import FAKE_CAPABILITIES, FakeChannel, FakeMessage
 from channels.feed import FeedChannel
 from core.backends.local.backend import LocalBackend
@@ -74,7 +79,7 @@ HERE = chat("111")
 class Hosted:
     """What people do, and what comes of it: messages, requests, rows."""
 
-    app: wiring.Host
+    app: Host
     stores: Stores
     memory: FakeMemoryStore
     backend: LocalBackend
@@ -265,7 +270,7 @@ async def hosting(
         sandbox = FakeSandbox(outcomes or {}, clock=clock)
         parts = _parts(stores, memory, sandbox, model, backend, channel, redactor, clock)
         yield Hosted(
-            app=wiring.assemble(settings, parts),
+            app=assemble(LiveSettings(settings), parts),
             stores=stores,
             memory=memory,
             backend=backend,
@@ -277,10 +282,19 @@ async def hosting(
         )
 
 
-def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> wiring.Parts:
+async def _reloaded() -> ReloadReport:
+    return ReloadReport(applied=("access.owners",))
+
+
+@asynccontextmanager
+async def no_platforms() -> AsyncIterator[Mapping[str, Diagnosable]]:
+    yield {}
+
+
+def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> Parts:
     """Return what the wiring assembles a host from; doorbells are rung by the test, so there is no engine."""
     local = {name: FeedChannel(name, clock) for name in ("web", "terminal", "headless")}
-    return wiring.Parts(
+    return Parts(
         clock=clock,
         redactor=redactor,
         engine=None,
@@ -289,5 +303,7 @@ def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) ->
         sandbox=sandbox,
         model=ModelRouter(direct=model, litellm=model, scripted={"test": model}),
         backend=backend,
-        channels=wiring.HostChannels(**local, platforms=(channel,)),
+        channels=HostChannels(**local, platforms=(channel,)),
+        reload=_reloaded,
+        diagnosed=no_platforms,
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from bot.conversations.access import LOCAL_OWNER, AccessDesk, AccessRules
-from core.contracts.addresses import Privacy, Sender
+from core.contracts.addresses import Address, InboundEvent, MessageBody, Privacy, Sender
+from core.contracts.delivery import chat_key
+from core.contracts.people import Place, PlaceState
 from core.contracts.permissions import PersonRole
+from core.contracts.runs import Turn, TurnState
 from tests.core.stores.samples import open_world
 
 ALICE = Sender(identity="telegram:111", name="Alice")
@@ -21,7 +24,7 @@ async def people():
 
 
 def desk(people, **rules) -> AccessDesk:
-    return AccessDesk(people, AccessRules(**rules))
+    return AccessDesk(people, lambda: AccessRules(**rules))
 
 
 @pytest.mark.parametrize(
@@ -35,6 +38,7 @@ def desk(people, **rules) -> AccessDesk:
         ({"direct_messages": "open"}, PersonRole.MEMBER),
         ({"direct_messages": "allowlist"}, PersonRole.STRANGER),
         ({"owners": ["telegram:1111", "slack:111", "111"]}, PersonRole.STRANGER),
+        ({"owners": ["telegram:111"], "bots": ["telegram:111"]}, PersonRole.MEMBER),
     ],
 )
 async def test_the_rules_say_who_one_is(people, rules, role):
@@ -87,3 +91,69 @@ async def test_nobody_is_a_stranger(people):
 )
 async def test_a_code_is_offered_in_direct_chats_where_the_rules_say_so(people, rule, privacy, offered):
     assert desk(people, direct_messages=rule).wants_pairing(privacy) is offered
+
+
+BOT = Sender(identity="telegram:999", name="Peer", is_bot=True)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TOPIC = Address(channel="telegram", account="bot", chat="-100", thread="7")
+
+
+async def decided(people, state: PlaceState) -> None:
+    await people.set_place(Place(key=chat_key(TOPIC), state=state, by=None, at=NOON))
+
+
+def said(sender: Sender, privacy: Privacy = Privacy.PRIVATE_GROUP) -> InboundEvent:
+    return InboundEvent(
+        address=TOPIC, key="e", sender=sender, body=MessageBody(text="x"), privacy=privacy, sent_at=NOON
+    )
+
+
+@pytest.mark.parametrize("state", [None, *PlaceState])
+async def test_a_stranger_may_talk_in_a_group_that_an_owner_admitted(people, state):
+    access = desk(people)
+    if state is not None:
+        await decided(people, state)
+    admitted = state is PlaceState.ADMITTED
+    assert (await access.standing_at(said(ALICE))).may_talk is admitted
+    assert not (await access.standing_at(said(ALICE, Privacy.DIRECT))).may_talk
+    alice = (await access.standing(ALICE)).person
+    assert (await access.role_of(alice.id, at=TOPIC)) is (PersonRole.MEMBER if admitted else PersonRole.STRANGER)
+
+
+async def test_a_group_takes_no_right_away(people):
+    await decided(people, PlaceState.ASKED)
+    access = desk(people, owners=[ALICE.identity])
+    assert (await access.standing_at(said(ALICE))).role is PersonRole.OWNER
+
+
+@pytest.mark.parametrize("rules", [{}, {"owners": [BOT.identity]}, {"allow": [BOT.identity]}])
+async def test_a_bot_that_is_not_listed_as_one_may_talk_nowhere(people, rules):
+    await decided(people, PlaceState.ADMITTED)
+    access = desk(people, **rules)
+    assert not (await access.standing_at(said(BOT))).may_talk
+    assert access.is_unheard_bot(BOT)
+    assert not access.is_unheard_bot(ALICE)
+
+
+async def test_rules_are_read_whenever_somebody_asks(people):
+    rules = [AccessRules(), AccessRules(owners=[ALICE.identity])]
+    access = AccessDesk(people, lambda: rules[-1])
+    assert (await access.standing(ALICE)).role is PersonRole.OWNER
+    rules.pop()
+    assert (await access.standing(ALICE)).role is PersonRole.STRANGER
+
+
+async def test_a_turn_is_steered_by_who_asked_for_it_an_operator_or_an_owner(people):
+    bob, carol, dan = (Sender(identity=f"telegram:{number}", name="x") for number in (2, 3, 4))
+    access = desk(people, owners=[bob.identity], operators=[carol.identity], allow=[dan.identity])
+    requester = (await access.standing(ALICE)).person
+    turn = Turn(
+        id="t",
+        conversation_id="c",
+        agent_id="a",
+        requester=requester.id,
+        origin=None,
+        state=TurnState.RUNNING,
+        started_at=NOON,
+    )
+    assert [await access.may_steer(who, turn) for who in (ALICE, bob, carol, dan)] == [True, True, True, False]

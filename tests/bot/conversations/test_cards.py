@@ -15,8 +15,11 @@ from bot.conversations.cards import (
     CHOICES,
     ApprovalPress,
     CommitPress,
+    GroupPress,
     approval_card,
+    asks_about_group,
     commit_card,
+    group_card,
     parse_token,
     reminder_card,
     reminder_id,
@@ -184,7 +187,7 @@ def test_no_other_token_means_anything(token):
 @given(st.text(max_size=64))
 def test_no_text_of_a_stranger_breaks_the_parser(token):
     press = parse_token(token)
-    assert press is None or token.startswith(("a:", "d:", "u:"))
+    assert press is None or token.startswith(("a:", "d:", "u:", "g:"))
 
 
 def test_a_notice_of_several_open_calls_leaves_the_choice_to_their_own_card():
@@ -203,3 +206,19 @@ def test_a_commit_is_one_silent_line():
     card = commit_card(commit("note it", "a.md", "b.md", "c.md", "d.md"))
     assert card.text == "Remembered: note it (a.md, b.md, c.md …)"
     assert card.silent
+
+
+def test_the_question_about_a_group_has_two_answers():
+    assert labels(group_card()) == ["Allow here", "Leave"]
+    assert [parse_token(token) for token in tokens(group_card())] == [GroupPress(allow=True), GroupPress(allow=False)]
+
+
+def test_the_question_about_a_group_is_known_until_it_is_settled():
+    assert asks_about_group(group_card("in other words"))
+    assert not asks_about_group(replace(group_card(), rows=()))
+    assert not asks_about_group(commit_card(commit()))
+
+
+@pytest.mark.parametrize("token", ["g", "g:", "g:stay", "g:allow:x", "G:allow"])
+def test_nothing_else_answers_for_a_group(token):
+    assert parse_token(token) is None

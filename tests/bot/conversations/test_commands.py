@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.conversations.commands import COMMANDS, Who, parse_command
+from bot.conversations.command_calls import Who
+from bot.conversations.commands import COMMANDS, menus, parse_command
+from channels.contract import MenuScope
 from core.contracts.addresses import MessageBody
 from core.contracts.agents import PermissionMode
 from core.contracts.delivery import INBOX_QUEUE
 from core.models.scripted import asks, says, tool_call
 from core.sandbox.fake import FakeOutcome
+from tests.bot.conversations.grouping import GROUP, admitted, mentions
 from tests.bot.conversations.hosting import ALICE, HERE, MIKE, OPAL, SAM, hosting
 
 ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'))
@@ -78,12 +81,24 @@ async def test_every_command_answers_an_owner_at_once_and_never_starts_a_turn(op
 
 @pytest.mark.parametrize("who", [MIKE, OPAL], ids=["member", "operator"])
 @pytest.mark.parametrize("name", list(COMMANDS))
-async def test_a_command_is_refused_to_whoever_ranks_below_its_who(opened, name, who):
+async def test_in_a_group_a_command_is_refused_to_whoever_ranks_below_its_who(opened, name, who):
     async with opened() as host:
-        await host.says(f"/{name}", who=who)
-        (answer,) = host.texts()
+        await admitted(host)
+        await mentions(host, f"/{name}", who=who)
+        (answer,) = host.texts(GROUP)
+        refused = "is for an" in answer or answer == "Nothing is running."
         rank = {MIKE: Who.MEMBER, OPAL: Who.OPERATOR}[who]
-        assert ("is for an" in answer) == (rank < COMMANDS[name].who)
+        assert refused == (rank < COMMANDS[name].who or name == "cancel")
+        assert host.model.requests == []
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+async def test_in_the_own_chat_a_person_may_also_pause_resume_and_set_the_queue_mode(opened, name):
+    async with opened() as host:
+        await host.says(f"/{name}", who=MIKE)
+        (answer,) = host.texts()
+        needed = COMMANDS[name].who
+        assert ("is for an" in answer) == (needed > Who.MEMBER and name not in {"pause", "resume", "queue", "cancel"})
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -114,6 +129,28 @@ async def test_help_lists_what_one_may_give_and_no_more(opened):
         assert "/pair" not in for_member
         assert "/pair CODE" in for_owner
         assert "/remember TEXT" in for_member
+        assert "/cancel" in for_member
+        assert "/queue [steer|after_turn|interrupt]" in for_member
+
+
+async def test_help_in_a_group_leaves_out_what_only_operators_may_there_and_says_how_groups_and_files_work(opened):
+    async with opened() as host:
+        await admitted(host)
+        await mentions(host, "/help", who=MIKE)
+        (text,) = host.texts(GROUP)
+        assert "/queue [" not in text
+        assert "mention me or reply to me" in text
+        assert "files" in text
+
+
+def test_menus_offer_in_each_place_what_people_may_give_there():
+    direct, group, owners = menus(COMMANDS.values(), owners={"telegram:2", "telegram:1"})
+    assert [menu.scope for menu in (direct, group, owners)] == list(MenuScope)
+    assert owners.identities == ("telegram:1", "telegram:2")
+    assert {name for name, _ in owners.commands} == set(COMMANDS) - {"start"}
+    assert {name for name, _ in direct.commands} == set(COMMANDS) - {"start", "pair", "reload"}
+    assert {name for name, _ in group.commands} == set(COMMANDS) - {"start", "pair", "reload", "queue"}
+    assert all(help_ == COMMANDS[name].help for menu in (direct, group, owners) for name, help_ in menu.commands)
 
 
 async def test_new_leaves_the_old_conversation_and_keeps_it(opened):

@@ -7,17 +7,15 @@ import json
 
 import pytest
 
-from bot.conversations.headless import event_json
 from bot.host_api import HeadlessRequest
 from core.backends.local.run_log import FLUSH_AFTER
 from core.contracts.addresses import MessageBody
 from core.contracts.agents import PermissionMode
-from core.contracts.errors import ModelRejected, NotFound
+from core.contracts.errors import InvalidInput, ModelRejected, NotFound
 from core.contracts.messages import ReturnOutcome
 from core.contracts.models import FinishReason
 from core.models.scripted import ScriptedStep, asks, says, tool_call
 from core.sandbox.fake import FakeOutcome
-from core.turns.observer import ApprovalsOpened
 from tests.bot.conversations.hosting import BOUND_SECONDS, SECRET, Hosted, hosting
 
 MADE = {"make x": FakeOutcome(output=b"made")}
@@ -128,6 +126,21 @@ async def test_a_wrong_name_is_told_at_once(opened, wrong):
             await anext(host.app.api.run_headless(HeadlessRequest(text="hi", **wrong)))
 
 
+async def test_another_agents_conversation_is_not_continued(opened):
+    async with opened(says("one")) as host:
+        first = await run(host)
+        request = HeadlessRequest(text="hi", agent="nobody", conversation=first[0]["conversation_id"])
+        with pytest.raises(InvalidInput, match="is one of agent 'lodger'"):
+            await anext(host.app.api.run_headless(request))
+
+
+async def test_a_command_of_chats_is_refused_because_it_begins_no_turn(opened):
+    async with opened() as host:
+        with pytest.raises(InvalidInput, match="starts no turn"):
+            await anext(host.app.api.run_headless(HeadlessRequest(text="/help")))
+        assert host.model.requests == []
+
+
 async def test_the_turn_of_somebody_else_in_the_same_conversation_is_not_ours(opened):
     """It was queued before; the result is of the turn that took our message."""
     async with opened(says("for the chat"), says("for the command")) as host:
@@ -139,10 +152,6 @@ async def test_the_turn_of_somebody_else_in_the_same_conversation_is_not_ours(op
         assert "for the chat" not in repr([line for line in told if line["type"] == "text_delta"])
         await host.settle()
         assert host.texts()[-1] == "for the chat"
-
-
-def test_what_says_nothing_outside_is_left_out():
-    assert event_json(ApprovalsOpened(approvals=())) is None
 
 
 async def set_after(host: Hosted, gate: asyncio.Event) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,72 +14,15 @@ from bot.conversations.outbox import ELSEWHERE, MAX_UNKNOWN, Deliverer, masked, 
 from channels.contract import TextUnit
 from channels.fake import FAKE_CAPABILITIES, FakeChannel
 from core.contracts.addresses import Address, Button, CardContent, OutboundItem, TextContent
-from core.contracts.clock import FakeClock
-from core.contracts.delivery import OUTBOX_QUEUE, OutboxState, chat_key
+from core.contracts.delivery import OutboxState, chat_key
 from core.contracts.errors import ChannelDown, SendLimited, SendRejected, SendUnknown, StoreUnavailable, TextTooLong
-from tests.core.stores.samples import World, open_world
-
-ONE = Address(channel="fake", account="bot", chat="1")
-TWO = Address(channel="fake", account="bot", chat="2")
-
-
-@dataclass(repr=False)
-class Post:
-    """An outbox, its deliverer, and a platform that fails on demand."""
-
-    world: World
-    channel: FakeChannel
-    deliverer: Deliverer
-    failed_cards: list[str]
-
-    @property
-    def clock(self) -> FakeClock:
-        return self.world.clock
-
-    @property
-    def store(self):
-        return self.world.stores.delivery
-
-    async def send(self, *texts: str, to: Address = ONE, first: int = 1) -> None:
-        """Post texts and let the chat be delivered."""
-        items = [notice(f"t/{number}", to, text) for number, text in enumerate(texts, start=first)]
-        await self.store.post(items)
-        await self.deliver()
-
-    async def deliver(self) -> None:
-        """Answer every doorbell of the outbox that is due."""
-        while due := [ring for ring in self.world.rings if ring.due_at <= self.clock.now()]:
-            self.world.rings.remove(due[0])
-            if due[0].queue == OUTBOX_QUEUE:
-                await self.deliverer.deliver_chat(due[0].key)
-
-    async def later(self, wait: timedelta) -> None:
-        await self.clock.advance(wait)
-        await self.deliver()
-
-    def texts(self, of: Address = ONE) -> list[str]:
-        return [message.text for message in self.channel.messages.values() if message.address == of]
-
-    async def state(self, item_id: str) -> OutboxState:
-        return (await self.store.outbox_row(item_id)).state
+from tests.bot.conversations.posting import ONE, TWO, posting
 
 
 @pytest.fixture
 async def post():
-    async with open_world(":memory:") as world:
-        channel, failed = FakeChannel("fake", clock=world.clock), []
-
-        async def card_failed(item, error):
-            failed.append(f"{item.id}: {error}")
-
-        deliverer = Deliverer(
-            store=world.stores.delivery,
-            channels={"fake": channel},
-            clock=world.clock,
-            card_failed=card_failed,
-            mask=lambda text: text.replace("hunter2", "[secret password]"),
-        )
-        yield Post(world, channel, deliverer, failed)
+    async with posting() as opened:
+        yield opened
 
 
 async def test_rows_are_delivered_in_order_and_marked_with_their_id(post):

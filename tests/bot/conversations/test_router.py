@@ -6,14 +6,27 @@ from datetime import timedelta
 
 import pytest
 
-from bot.conversations.router import InboxSink, audience_of
-from core.contracts.addresses import Attachment, EditBody, InboundEvent, MessageBody, PressBody, Privacy, Sender
+from bot.conversations.reception import audience_of
+from channels.fake import FakeChannel
+from core.contracts.addresses import (
+    Attachment,
+    DeleteBody,
+    EditBody,
+    InboundEvent,
+    MembershipBody,
+    MessageBody,
+    MigrationBody,
+    PressBody,
+    Privacy,
+    Quote,
+    ReactionBody,
+    Sender,
+)
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, InboxState
-from core.contracts.errors import StoreUnavailable
 from core.contracts.people import Person
 from core.models.scripted import says
-from tests.bot.conversations.hosting import ALICE, HERE, MIKE, SAM, SECRET, chat, hosting
-from tests.core.stores.samples import inbound
+from tests.bot.conversations.grouping import BOB, arrives, mentions, presses
+from tests.bot.conversations.hosting import ALICE, CHANNEL, HERE, MIKE, SAM, chat, hosting
 
 PHOTO = Attachment(handle="h", name="cat.png", media_type="image/png", size_bytes=3)
 
@@ -52,8 +65,12 @@ async def test_a_message_of_a_known_chat_is_queued_when_it_is_accepted(opened):
         MessageBody(text=""),
         MessageBody(text="  \n"),
         MessageBody(text="look", attachments=(PHOTO,)),
+        MessageBody(text="look", album="mg1"),
         MessageBody(text="not for you", addressed=False),
         EditBody(message_key="m1", text="better"),
+        DeleteBody(message_key="m1"),
+        ReactionBody(message="1", emoji=("x",)),
+        MembershipBody(present=True),
         PressBody(token="t", card="1"),
     ],
 )
@@ -62,6 +79,13 @@ async def test_everything_else_takes_the_long_way(opened, body):
         await host.says("hi")
         await host.arrives(body)
         assert [bell.queue for bell in host.bells] == [INBOX_QUEUE]
+
+
+async def test_a_reply_takes_the_short_way_too(opened):
+    async with opened() as host:
+        await host.says("hi")
+        await host.arrives(MessageBody(text="and?", quote=Quote(text="one", author="Lodger", by_agent=True)))
+        assert [bell.queue for bell in host.bells] == [CONVERSATION_QUEUE]
 
 
 async def test_a_person_who_lost_their_rights_takes_the_long_way(opened):
@@ -95,37 +119,70 @@ async def test_threads_of_a_chat_are_conversations_of_their_own(opened):
         assert host.texts(chat("111", "7")) == ["two"]
 
 
-async def test_a_message_without_words_is_told_what_is_missing(opened):
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (MessageBody(text="  "), "There is nothing in this message that I can read. Write to me, or send a file."),
+        (MessageBody(text="", unsupported="a sticker"), "I cannot take a sticker."),
+        (MessageBody(text=" ", unsupported="a poll", quote=Quote(text="x", author="y")), "I cannot take a poll."),
+    ],
+)
+async def test_a_message_that_says_nothing_is_told_what_is_missing(opened, body, answer):
     async with opened() as host:
         await host.says("hi")
-        await host.says("  ")
-        assert host.texts()[-1] == "I can only read text for now."
+        await host.arrives(body)
+        await host.settle()
+        assert host.texts()[-1] == answer
         assert len(host.model.requests) == 1
 
 
-async def test_a_file_with_words_is_said_to_be_unread_and_the_words_are_answered(opened):
+async def test_what_cannot_be_taken_beside_words_is_told_to_the_model(opened):
     async with opened() as host:
-        await host.arrives(MessageBody(text="what is this?", attachments=(PHOTO,)))
+        await host.arrives(MessageBody(text="funny", unsupported="a sticker"))
         await host.settle()
-        assert "cat.png" in host.texts()[0]
-        assert host.texts()[-1] == "one"
+        assert host.texts() == ["one"]
+        assert "came a sticker, which you cannot be given" in repr(host.model.requests[0].messages)
 
 
 async def test_talk_that_is_not_for_the_agent_and_edits_start_nothing(opened):
     async with opened() as host:
-        await host.arrives(MessageBody(text="lunch?", addressed=False))
-        await host.arrives(EditBody(message_key="m1", text="dinner?"))
+        more = {"who": ALICE, "privacy": Privacy.PRIVATE_GROUP}
+        await host.arrives(MembershipBody(present=True), **more)
+        await host.arrives(PressBody(token="g:allow", card="1"), **more)
         await host.settle()
-        assert host.texts() == []
-        assert await states(host) == [InboxState.DONE, InboxState.DONE]
+        await host.arrives(MessageBody(text="lunch?", addressed=False), **more)
+        await host.arrives(EditBody(message_key="m1", text="dinner?"), **more)
+        await host.settle()
+        assert len(host.texts()) == 1
+        assert await states(host) == [InboxState.DONE] * 4
 
 
-async def test_a_group_is_told_once_that_it_is_not_served(opened):
+async def test_a_chat_that_moved_goes_on_under_its_new_id(opened):
+    """C20 D: what is said under the new id continues the old conversation; what waits is taken along."""
+    old, new = chat("-4001"), chat("-1000000000002")
     async with opened() as host:
-        for text in ("hi", "/help", "hello?"):
-            await host.says(text, where=chat("-100"), privacy=Privacy.PRIVATE_GROUP)
-        assert host.texts(chat("-100")) == ["I only work in direct chats for now; write to me there."]
-        assert host.model.requests == []
+        await arrives(host, MembershipBody(present=True), where=old)
+        await presses(host, "g:allow", where=old)
+        await mentions(host, "colour is teal", where=old)
+        await arrives(host, MigrationBody(chat=new.chat), where=old)
+        await mentions(host, "which colour?", where=new)
+        assert host.texts(new) == ["two"]
+        assert "teal" in repr(host.model.requests[1].messages)
+        assert await host.stores.delivery.binding(old.key) is None
+
+
+async def test_what_waits_behind_a_move_is_routed_under_the_new_id_and_moving_twice_changes_nothing(opened):
+    old, new = chat("-4001"), chat("-1000000000002")
+    group = {"who": BOB, "privacy": Privacy.PRIVATE_GROUP}
+    async with opened() as host:
+        await arrives(host, MembershipBody(present=True), where=old)
+        await presses(host, "g:allow", where=old)
+        for _ in range(2):
+            await host.arrives(MigrationBody(chat=new.chat), where=old, **group)
+        await host.arrives(MessageBody(text="hi"), where=old, **group)
+        await host.settle()
+        assert host.texts(new)[-1] == "one"
+        assert await host.stores.delivery.new_events(new.key) == await host.stores.delivery.new_events(old.key) == ()
 
 
 async def test_answers_of_the_host_are_split_like_any_text(opened):
@@ -149,51 +206,21 @@ async def test_an_event_that_always_fails_is_given_up_with_a_word_and_the_next_i
         assert len(host.texts()) == 2
 
 
-class FullStore:
-    """A delivery store that takes nothing while `full`."""
+class Buggy(FakeChannel):
+    """A channel that breaks its promise not to raise."""
 
-    def __init__(self, inner) -> None:
-        self._inner = inner
-        self.full = True
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    async def accept(self, event, *, conversation_id):
-        if self.full:
-            raise StoreUnavailable("disk full")
-        return await self._inner.accept(event, conversation_id=conversation_id)
+    async def acknowledge(self, press, text):
+        raise ZeroDivisionError
 
 
-async def test_what_cannot_be_stored_is_not_taken_and_the_person_is_told_once_an_outage(opened):
-    async with opened() as host:
-        store = FullStore(host.stores.delivery)
-        sink = InboxSink(host.app.router, store, host.app.channels, str)
-        for _ in range(3):
-            with pytest.raises(StoreUnavailable):
-                await sink.accept(inbound("e1", address=HERE))
-        assert sink.failing
-        assert len(host.texts()) == 1
-        assert "I cannot store messages right now" in host.texts()[0]
-        store.full = False
-        await sink.accept(inbound("e1", address=HERE))
-        assert not sink.failing
-        assert len(await host.stores.delivery.new_events(HERE.key)) == 1
-
-
-async def test_an_outage_on_both_sides_is_still_an_unstored_event(opened):
-    async with opened() as host:
-        sink = InboxSink(host.app.router, FullStore(host.stores.delivery), host.app.channels, str)
-        host.channel.refuse_token()
-        with pytest.raises(StoreUnavailable):
-            await sink.accept(inbound("e1", address=HERE))
-
-
-async def test_an_inbox_row_holds_no_secret(opened):
-    async with opened() as host:
-        await host.arrives(MessageBody(text=f"it is {SECRET}"))
-        await host.arrives(EditBody(message_key="m1", text=f"no, {SECRET}"))
-        assert SECRET not in repr(await host.stores.delivery.inbox_of(HERE.key))
+async def test_what_is_given_up_is_what_failed_and_not_what_waits_before_it(opened):
+    async with opened(channel=Buggy(CHANNEL)) as host:
+        await host.arrives(MessageBody(text="", attachments=(PHOTO,), album="mg1"))
+        await host.arrives(PressBody(token="u:abc", card="1"), who=MIKE)
+        with pytest.raises(ZeroDivisionError):
+            await host.ring(INBOX_QUEUE, HERE.key)
+        await host.app.router.give_up(HERE.key)
+        assert await states(host) == [InboxState.NEW, InboxState.DONE]
 
 
 def event(privacy: Privacy, address=HERE) -> InboundEvent:

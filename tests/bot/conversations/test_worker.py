@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.contracts.addresses import CardContent, MessageBody
+from core.contracts.addresses import CardContent, MessageBody, Privacy
 from core.contracts.agents import PermissionMode
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE, InboxState
 from core.contracts.engine import Again
@@ -19,6 +19,7 @@ from core.sandbox.fake import FakeOutcome
 from core.stores.connection import Database
 from core.turns.outcomes import OUTCOMES
 from tests.bot.conversations.hosting import HERE, MIKE, SECRET, chat, hosting
+from tests.bot.conversations.queueing import queue
 
 MADE = {"make x": FakeOutcome(output=b"made"), "make y": FakeOutcome(output=b"made")}
 
@@ -79,13 +80,13 @@ async def test_a_message_over_a_parked_turn_is_told_once_and_touches_nothing(ope
         assert len(host.model.requests) == 1
 
 
-async def test_after_a_decision_the_queue_goes_on(opened):
-    async with opened(asks(shell("a")), says("Made."), says("Yes."), says("Still yes.")) as host:
+async def test_after_a_decision_the_turn_goes_on_with_what_was_said_meanwhile(opened):
+    async with opened(asks(shell("a")), says("Made, and I am here.")) as host:
         await host.says("do it")
         await host.says("are you there?")
         await host.says("hello?")
         await host.presses("Approve")
-        assert host.texts()[-3:] == ["Made.", "Yes.", "Still yes."]
+        assert host.texts()[-1] == "Made, and I am here."
         assert host.commands == ["make x"]
         assert (await host.latest_turn()).state is TurnState.FINISHED
 
@@ -103,13 +104,13 @@ async def test_deny_and_read_my_message_tells_the_model_what_follows(opened):
 
 
 async def test_each_park_has_its_own_notice(opened):
-    async with opened(asks(shell("a"), shell("b", "make y")), says("Made."), says("Yes.")) as host:
+    async with opened(asks(shell("a"), shell("b", "make y")), says("Made.")) as host:
         await host.says("do both")
         await host.says("hello?")
         await host.presses("1: Approve")
         assert len([m for m in host.seen() if "Your message is queued" in m.text]) == 2
         await host.presses("2: Approve")
-        assert host.texts()[-2:] == ["Made.", "Yes."]
+        assert host.texts()[-1] == "Made."
 
 
 async def test_what_was_said_before_a_question_is_read_before_it_is_decided(opened):
@@ -359,6 +360,13 @@ async def test_a_memory_commit_is_one_silent_line_with_its_buttons(opened):
         assert isinstance(line.content, CardContent)
         assert line.content.silent
         assert "Noted." in host.texts()
+
+
+async def test_in_a_group_a_memory_commit_shows_no_line(opened):
+    async with opened(asks(remember("a", "tea")), says("Noted.")) as host:
+        await queue(host, "remember tea", privacy=Privacy.PRIVATE_GROUP)
+        await host.settle()
+        assert host.texts() == ["Noted."]
 
 
 async def test_a_memory_write_that_failed_shows_no_line(opened):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
 from core.contracts.clock import FakeClock, SystemClock
-from core.contracts.engine import WorkItem, WorkItems
+from core.contracts.engine import Again, WorkItem, WorkItems
 from core.contracts.errors import StoreUnavailable
 from core.engines.embedded import EmbeddedEngine
 from core.engines.inmemory import InMemoryWorkItems
@@ -101,3 +102,63 @@ async def test_an_engine_that_cannot_load_says_so_and_ends():
     with pytest.raises(ExceptionGroup) as ended:
         await EmbeddedEngine(items, FakeClock()).run({"q": ignore}, give_up)
     assert ended.group_contains(StoreUnavailable)
+
+
+@pytest.mark.parametrize(("wish", "at_the_start"), [(timedelta(hours=1), []), (timedelta(seconds=1), ["a"])])
+async def test_a_key_that_wished_to_rest_for_long_sleeps_through_the_next_start(wish, at_the_start):
+    """Thousands may wait for people; one that rests for a moment is simply looked at again."""
+    items, clock = InMemoryWorkItems(), FakeClock()
+    rung: list[str] = []
+
+    async def handler(key: str) -> Again:
+        rung.append(key)
+        return Again(wait=wish)
+
+    async def run_for(duration: timedelta) -> list[str]:
+        rung.clear()
+        engine = EmbeddedEngine(items, clock)
+        run = asyncio.create_task(engine.run({"q": handler}, give_up))
+        await settle()
+        await clock.advance(duration)
+        await settle()
+        run.cancel()
+        await asyncio.wait([run])
+        return list(rung)
+
+    commit(items, EmbeddedEngine(items, clock), "a")
+    assert await run_for(timedelta(0)) == ["a"]
+    assert await run_for(timedelta(0)) == at_the_start
+    assert (await run_for(timedelta(hours=2)))[:1] == ["a"]
+
+
+async def test_a_new_ring_wakes_a_key_that_rests_in_any_process():
+    items, clock = InMemoryWorkItems(), FakeClock()
+    rung: list[str] = []
+
+    async def handler(key: str) -> Again | None:
+        rung.append(key)
+        return Again(wait=timedelta(hours=1)) if len(rung) == 1 else None
+
+    engine = EmbeddedEngine(items, clock)
+    for keys in (("a",), ()):
+        run = asyncio.create_task(engine.run({"q": handler}, give_up))
+        await settle()
+        commit(items, engine, *keys)
+        await settle()
+        run.cancel()
+        await asyncio.wait([run])
+    with items.transaction() as tx:
+        engine.submit(tx, WorkItem(id="b", queue="q", key="a", due_at=clock.now()))
+    run = asyncio.create_task(engine.run({"q": handler}, give_up))
+    await settle()
+    assert rung == ["a", "a"]
+    await clock.advance(timedelta(hours=1))
+    await settle()
+    run.cancel()
+    await asyncio.wait([run])
+    assert await items.load() == ()
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)

@@ -124,3 +124,76 @@ async def test_the_fake_forgets_what_rolls_back():
     with pytest.raises(LookupError):
         insert_and_fail()
     assert await items.load() == ()
+
+
+class Calendar(FaultyWorkItems):
+    """Notes what was put off together."""
+
+    def __init__(self, failures: int = 0) -> None:
+        super().__init__(failures)
+        self.put_off: list[dict] = []
+
+    async def postpone(self, items) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("locked")
+        self.put_off.append(dict(items))
+
+
+async def test_what_is_put_off_within_a_second_is_one_commit_and_the_last_time_counts():
+    clock, items = FakeClock(), Calendar()
+    removals = LazyRemovals(items, clock)
+    task = asyncio.create_task(removals.run())
+    soon, later = clock.now() + DELAY, clock.now() + LONGEST_WAIT
+    removals.postpone(["a", "b"], soon)
+    removals.postpone(["b"], later)
+    await settle()
+    await clock.advance(DELAY)
+    await settle()
+    assert items.put_off == [{"a": soon, "b": later}]
+    await removals.flush()
+    assert len(items.put_off) == 1
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_what_is_removed_is_not_put_off_as_well():
+    clock, items = FakeClock(), Calendar()
+    removals = LazyRemovals(items, clock)
+    removals.postpone(["a"], clock.now())
+    removals.add(["a"])
+    await removals.flush()
+    await removals.flush()
+    assert (items.batches, items.put_off) == ([{"a"}], [])
+
+
+async def test_what_could_not_be_put_off_is_put_off_with_the_next_batch():
+    clock, items = FakeClock(), Calendar(failures=1)
+    removals = LazyRemovals(items, clock)
+    removals.postpone(["a"], clock.now())
+    await removals.flush()
+    assert items.put_off == []
+    await removals.flush()
+    assert items.put_off == [{"a": clock.now()}]
+
+
+async def test_what_is_put_off_once_more_during_a_flush_is_stored_again():
+    clock, gate, entered = FakeClock(), asyncio.Event(), asyncio.Event()
+
+    class Slow(Calendar):
+        async def postpone(self, items) -> None:
+            entered.set()
+            await gate.wait()
+            await super().postpone(items)
+
+    items = Slow()
+    removals = LazyRemovals(items, clock)
+    soon, later = clock.now() + DELAY, clock.now() + LONGEST_WAIT
+    removals.postpone(["a"], soon)
+    flushing = asyncio.create_task(removals.flush())
+    await entered.wait()
+    removals.postpone(["a", "b"], later)
+    gate.set()
+    await flushing
+    await removals.flush()
+    assert items.put_off == [{"a": soon}, {"a": later, "b": later}]

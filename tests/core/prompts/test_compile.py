@@ -40,7 +40,13 @@ def compiled(*files: MemoryFile, audience: Audience = EVERYONE, budget: int = 65
         (None, ["You are {{agent_name}}", "the host", "delivered to the chat", "the answer first"]),
         (
             "What you see, and what stays hidden",
-            ["this conversation only", "search_history", "do not see your reasoning"],
+            [
+                "this conversation only",
+                "search_history",
+                "quoted as overheard",
+                "attachments reminder",
+                "your reasoning",
+            ],
         ),
         (
             "Memory",

@@ -10,6 +10,7 @@ import pytest
 
 from core.contracts.agents import PermissionMode
 from core.contracts.errors import ApprovalPending
+from core.contracts.ledger import CallState
 from core.contracts.messages import ReturnOutcome, TextPart
 from core.contracts.permissions import Action, ApprovalState
 from core.contracts.runs import TurnOutcome, TurnState, UserInput
@@ -192,3 +193,27 @@ async def test_text_that_was_posted_above_a_question_is_not_part_of_the_answer_t
         gate.set()
         assert (await running).text == "Made."
     assert tool.calls == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("by_a_person", "outcome", "state"),
+    [(True, ReturnOutcome.CANCELLED, CallState.DONE), (False, ReturnOutcome.UNKNOWN, CallState.UNKNOWN)],
+)
+async def test_a_call_that_is_ended_is_cancelled_by_a_person_and_unknown_where_the_host_stops(
+    by_a_person, outcome, state
+):
+    tool = RecordingTool(gate=asyncio.Event())
+    model = ScriptedModel([asks(tool_call("a", "shell", '{"command":"x"}'))])
+    async with workbench(model, tool, mode=PermissionMode.UNRESTRICTED) as bench:
+        work = await bench.begin()
+        running = asyncio.create_task(bench.run(work))
+        async with asyncio.timeout(10):
+            await tool.started.wait()
+            if by_a_person:
+                bench.cancel.set()
+            else:
+                running.cancel()
+            await asyncio.wait([running])
+        (record,) = await bench.stores.ledger.calls_of_turn(work.turn.id)
+        assert (record.result.outcome, record.state) == (outcome, state)
+    assert tool.running == 0

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from core.backends.local.backend import LocalBackend
@@ -13,7 +14,7 @@ from core.contracts.addresses import Address, CardContent, OutboundItem, TextCon
 from core.contracts.agents import Agent, AgentSpec, Audience, Conversation, ModelSettings, PermissionMode
 from core.contracts.clock import FakeClock
 from core.contracts.ids import PersonId, TurnId, new_id
-from core.contracts.messages import TextPart, ToolCall, ToolReturn
+from core.contracts.messages import TextPart, ToolCall, ToolReturn, UserPart
 from core.contracts.models import ModelClient
 from core.contracts.permissions import (
     Approval,
@@ -36,7 +37,7 @@ from core.tools.toolsets import StaticToolset
 from core.tools.wrappers import perform
 from core.turns.loop import TurnLoop
 from core.turns.observer import TurnEvent
-from core.turns.services import Parked, TurnLimits, TurnResult, TurnServices, TurnWork
+from core.turns.services import Parked, Steering, TurnLimits, TurnResult, TurnServices, TurnWork
 
 WORKSPACE = Path("/workspace")
 ALICE = PersonId("person-alice")
@@ -120,6 +121,16 @@ class Notes:
         self.events.append(event)
 
 
+class Quiet:
+    """Steering where nobody says anything."""
+
+    async def entered(self, step: int) -> tuple[UserPart, ...]:
+        return ()
+
+    async def take(self, step: int) -> tuple[UserPart, ...]:
+        return ()
+
+
 @dataclass
 class Workbench:
     """Everything a test of turns needs; one agent, one conversation."""
@@ -134,6 +145,7 @@ class Workbench:
     conversation: Conversation
     host: PlainHost
     notes: Notes = field(default_factory=Notes)
+    steering: Steering = field(default_factory=Quiet)
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def begin(self, *, interactive: bool = True) -> TurnWork:
@@ -170,6 +182,7 @@ class Workbench:
             conversation=self.conversation,
             toolset=self.tools,
             opening=UserInput(parts=(TextPart(text=text),)),
+            steering=self.steering,
             observer=self.notes,
             cancel=self.cancel,
         )
@@ -234,6 +247,7 @@ async def workbench(
             host=host,
             clock=clock,
             limits=limits or TurnLimits(),
+            approval_deadline=lambda: timedelta(hours=24),
         )
         yield Workbench(
             stores=stores,
