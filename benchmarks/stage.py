@@ -69,6 +69,23 @@ class Stage:
         """Take turns one after the other, each in the next chat, and return the seconds added to each."""
         return [await self.turn(chat) for chat in itertools.islice(itertools.cycle(chats), turns)]
 
+    async def together(self, chats: Sequence[int]) -> float:
+        """Let somebody write in every chat at once and wait for all answers; return the seconds until the last.
+
+        They count from the first update's leaving, and the model's time is in them.
+        """
+        number = next(self._numbers)
+        answer = f"answer {number}"
+        for chat in chats:
+            await self._wait_for_pace(chat)
+        self.model.answers.extend([Answer(text=answer)] * len(chats))
+        messages = [self.telegram.user_says(chat, f"question {number}") for chat in chats]
+        arrived = self.telegram.arrived_at
+        await self.telegram.wait_for(lambda: all((chat, answer) in arrived for chat in chats), WAIT_SECONDS)
+        self._last_used_at.update(dict.fromkeys(chats, time.monotonic()))
+        last = max(arrived[chat, answer] for chat in chats)
+        return last - min(self.telegram.handed_out_at[message] for message in messages)
+
     async def _wait_for_pace(self, chat: int) -> None:
         due_at = self._last_used_at.get(chat, 0.0) + PACE_SECONDS
         await asyncio.sleep(max(0.0, due_at - time.monotonic()))

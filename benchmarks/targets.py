@@ -46,6 +46,8 @@ COMMIT: Final = Target(
 )
 PARKED_MEMORY: Final = Target(goal="10,000 conversations: <= 20 MB more than none")
 PARKED_CPU: Final = Target(goal="< 1 %")
+FLAT: Final = Target(goal="flat over 10,000 turns (+- 5 %)")
+LATE_TURN: Final = Target(goal="<= 1.1x")
 
 TURN_RATIO: Final = Target(goal="2.3 direct, 1.4 litellm", peers="letta-code 4.8, hermes 40, nanobot 43, openclaw 179")
 CPU_RATIO: Final = Target(goal="1.5", peers="letta-code 7, hermes 8, nanobot 8, openclaw 47")

@@ -49,20 +49,23 @@ class QueueSteering:
         self._turn = turn
         self._agent = agent
 
-    async def entered(self, step: int) -> tuple[UserPart, ...]:
-        # Read behind the mark that takes them: a message that was edited until then enters as it was edited.
-        rows = [row for row in await self._delivery.taken(self._turn.id) if row.step == step]
-        return await self._openings.steer(rows, requester=self._turn.requester) if rows else ()
+    async def has_entered(self, step: int) -> bool:
+        return bool(await self._entered(step))
 
-    async def take(self, step: int) -> tuple[UserPart, ...]:
-        while rows := await self._entering():
+    async def take(self, step: int, *, more: bool) -> tuple[UserPart, ...]:
+        while more and (rows := await self._entering()):
             try:
                 await self._ledger.steer_turn(self._claim, self._turn.id, [row.id for row in rows], step=step)
             except InvalidInput:
                 # One was withdrawn meanwhile: the others still wait.
                 continue
             break
-        return await self.entered(step)
+        entered = await self._entered(step)
+        return await self._openings.steer(entered, requester=self._turn.requester) if entered else ()
+
+    async def _entered(self, step: int) -> list[InboxRow]:
+        # Read behind the mark that takes them: a message that was edited until then enters as it was edited.
+        return [row for row in await self._delivery.taken(self._turn.id) if row.step == step]
 
     async def _entering(self) -> tuple[InboxRow, ...]:
         waiting = await self._delivery.queued(self._turn.conversation_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from bot.control.wire import plain
 from bot.conversations.sessions.protocol import OutputType
-from bot.conversations.worker import final_text
+from bot.conversations.turn_ending import final_text
 from core.contracts.events import (
     ApprovalRequested,
     CallRequested,

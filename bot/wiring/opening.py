@@ -72,17 +72,14 @@ async def open_host(
         )
         agents = partial(ensure_agents, backend=backend, make_workspace=partial(make_workspace, report=sandbox.report))
         await agents(settings)
-        reloader = Reloader(
-            live,
-            ReloadPorts(
-                load=partial(load_again, around=surroundings()),
-                redact=redactor.add,
-                keys=keys,
-                agents=agents,
-                log=log,
-                keep=keep_last_good,
-                mask=redactor.mask,
-            ),
+        reload_ports = ReloadPorts(
+            load=partial(load_again, around=surroundings()),
+            redact=redactor.add,
+            keys=keys,
+            agents=agents,
+            log=log,
+            keep=keep_last_good,
+            mask=redactor.mask,
         )
         connected = await stack.enter_async_context(open_channels(settings, clock, redactor, platforms=channels))
         parts = Parts(
@@ -95,7 +92,7 @@ async def open_host(
             model=model,
             backend=backend,
             channels=connected,
-            reload=reloader.reload,
+            reload=Reloader(live, reload_ports).reload,
             diagnosed=partial(open_diagnosable, settings, clock, redactor, running=connected),
         )
         yield assemble(live, parts)

@@ -207,15 +207,14 @@ class TurnLoop:
 
     async def _at_boundary(self, work: TurnWork, answers: tuple[ToolReturn, ...]) -> ApprovalInput | TurnResult:
         """Return what the next step starts with, or the end of the turn, with the results stored."""
+        step = work.next_step
         # What an earlier worker let in goes in, whatever else would end the turn here: no message is lost.
-        entered = await work.steering.entered(work.next_step)
-        ended = None if entered else await self._end_here(work, answers)
+        ended = None if await work.steering.has_entered(step) else await self._end_here(work, answers)
         if ended is not None:
             await self._services.backend.settle(work.claim, answers)
             return ended
-        if not work.cancel.is_set():
-            entered = await work.steering.take(work.next_step)
-        return ApprovalInput(returns=answers, parts=entered)
+        parts = await work.steering.take(step, more=not work.cancel.is_set())
+        return ApprovalInput(returns=answers, parts=parts)
 
     async def _end_here(self, work: TurnWork, answers: Sequence[ToolReturn]) -> TurnResult | None:
         """Return how the turn ends where a person, the answers or the limits say so."""

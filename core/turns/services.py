@@ -49,12 +49,12 @@ class Steering(Protocol):
     has entered is on record first, so that a worker that takes the turn up finds the same again.
     """
 
-    async def entered(self, step: int) -> tuple[UserPart, ...]:
-        """Return what is on record as entering with the step of that number; it may have begun or not."""
+    async def has_entered(self, step: int) -> bool:
+        """Whether anything is on record as entering with the step of that number, which may have begun or not."""
         ...
 
-    async def take(self, step: int) -> tuple[UserPart, ...]:
-        """Let what waits now enter with that step, and return all that enters with it.
+    async def take(self, step: int, *, more: bool) -> tuple[UserPart, ...]:
+        """Return all that enters with that step; with `more`, what waits now is let in first.
 
         Raises:
             StaleClaim: A newer worker has the conversation.

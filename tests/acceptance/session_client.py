@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from tests.acceptance.processes import Place
+from tests.bot.conversations.sessions.document import require_described
 
 BOUND_SECONDS = 30.0
 Line = dict
@@ -126,7 +127,10 @@ def resumed(client: SessionClient) -> tuple[str, ...]:
 
 
 def require_whole(*clients: SessionClient) -> list[Line]:
-    """Return what clients of one conversation were told in turn: every line once, in order, none missing."""
+    """Return what clients of one conversation were told in turn: every line once, in order, and as described."""
+    for client in clients:
+        for line in client.lines:
+            require_described(line)
     lines = [line for client in clients for line in client.numbered]
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
     messages = [line["message"]["seq"] for line in lines if line["type"] == "message"]

@@ -43,7 +43,7 @@ async def test_a_command_waits_for_its_owner_runs_in_the_sandbox_and_the_answer_
         card = await said(telegram, "May I run")
         assert "ls -la && echo hello from the sandbox" in card.text
         telegram.press(OWNER, card.id, card.buttons["Approve"])
-        answer = await said(telegram, "hello from the sandbox\n")
+        answer = await said(telegram, "this came back")
         assert "plan.txt" in answer.text
         settled = await said(telegram, "Approved by")
         assert settled.id == card.id

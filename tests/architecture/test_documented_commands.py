@@ -8,13 +8,15 @@ from bot.cli.main import build_parser
 from bot.conversations.commands import COMMANDS
 from tests.architecture.sources import text_of
 
-DOCUMENTS = ("README.md", "CHANGELOG.md", "AGENTS.md", "docs/glossary.md")
+DOCUMENTS = ("README.md", "CHANGELOG.md", "AGENTS.md", "docs/glossary.md", "docs/operation.md", "docs/stream-json.md")
 INLINE_CODE = re.compile(r"`([^`\n]+)`")
+PATHS = {"healthz", "readyz", "metrics", "sessions", "tmp"}
+"""Words behind a slash that are addresses or folders."""
 CHAT_COMMAND = re.compile(r"(?<![\w./-])/([a-z]+)(?![\w/.])")
 
 
 def chat_commands_in(document: str) -> set[str]:
-    return {name for code in INLINE_CODE.findall(text_of(document)) for name in CHAT_COMMAND.findall(code)}
+    return {name for code in INLINE_CODE.findall(text_of(document)) for name in CHAT_COMMAND.findall(code)} - PATHS
 
 
 def programme_commands_in(document: str) -> set[str]:

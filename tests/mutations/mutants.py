@@ -17,6 +17,16 @@ LOOP = "tests/core/turns/test_loop.py"
 STORES = "tests/contracts/test_store_contract.py"
 WEBHOOK = "tests/channels/telegram/test_webhook.py"
 POLLING = "tests/channels/telegram/test_polling.py"
+PACING = "tests/channels/test_pacing.py"
+CONVERSATIONS = "tests/bot/conversations"
+OUTBOX = f"{CONVERSATIONS}/test_outbox.py"
+RESTARTS = f"{CONVERSATIONS}/test_outbox_restarts.py"
+OPENING = f"{CONVERSATIONS}/test_turn_opening.py"
+ENDING = f"{CONVERSATIONS}/test_turn_ending.py"
+STEERING = f"{CONVERSATIONS}/test_worker_steering.py"
+HEARING = f"{CONVERSATIONS}/test_hearing.py"
+GROUPS = f"{CONVERSATIONS}/test_groups.py"
+REVISIONS = f"{CONVERSATIONS}/test_revisions.py"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,7 +227,7 @@ MUTANTS = (
         name="a button that anybody may press",
         invariant=9,
         file="bot/conversations/presses.py",
-        old="        if not may_decide(who.person, who.role, approval, self._approvers):\n",
+        old="        if not may_decide(who.person, who.role, approval, self._approvers()):\n",
         new="        if not who.may_talk:\n",
         tests=(f"{APPROVALS}::test_who_may_not_decide_decides_nothing",),
     ),
@@ -250,20 +260,131 @@ MUTANTS = (
     Mutant(
         name="the answer goes where the conversation is now",
         invariant=12,
-        file="bot/conversations/worker.py",
-        old='            return text_items(notice(f"{turn.id}/end", turn.origin, text), text, capabilities)\n',
-        new="            binding = await self._ports.delivery.binding_of(turn.conversation_id)\n"
-        '            return text_items(notice(f"{turn.id}/end", binding.address, text), text, capabilities)\n',
+        file="bot/conversations/turn_ending.py",
+        old="            first = replace(notice(final_id(turn.id), turn.origin, text), reply_to=reply_to)\n",
+        new="            binding = await self._delivery.binding_of(turn.conversation_id)\n"
+        "            first = replace(notice(final_id(turn.id), binding.address, text), reply_to=reply_to)\n",
         tests=(f"{ORIGIN}::test_a_conversation_that_moves_while_a_turn_waits_does_not_take_its_answer_along",),
     ),
     Mutant(
         name="silence looks like an accident",
         invariant=12,
         file="core/turns/loop.py",
-        old="            await self._services.backend.settle(work.claim, answers)\n"
+        old="        if _is_silence(answers, await self._services.backend.pending_calls(work.conversation.id)):\n"
         "            return TurnResult(outcome=TurnOutcome.SILENT, text=work.text)\n",
-        new="            await self._services.backend.settle(work.claim, answers)\n"
+        new="        if _is_silence(answers, await self._services.backend.pending_calls(work.conversation.id)):\n"
         "            return TurnResult(outcome=TurnOutcome.EMPTY, text=work.text)\n",
         tests=(f"{ORIGIN}::test_silence_is_a_typed_result_and_says_nothing_anywhere",),
+    ),
+    Mutant(
+        name="a message is sent again without a look for it",
+        invariant=11,
+        file="bot/conversations/outbox.py",
+        old="        if await self._was_found(channel, row):\n            return True\n        if channel",
+        new="        if channel",
+        tests=(f"{OUTBOX}::test_what_a_dead_process_was_sending_is_looked_for_first",),
+    ),
+    Mutant(
+        name="a message is marked as sent before it is",
+        invariant=11,
+        file="bot/conversations/outbox.py",
+        old="        try:\n            external_id = await channel.deliver(masked(row.item, self._mask))\n",
+        new='        await self._store.mark_sent(row.item.id, "", content=row.item.content)\n'
+        "        try:\n            external_id = await channel.deliver(masked(row.item, self._mask))\n",
+        tests=(f"{RESTARTS}::test_lost_answers_count_over_restarts",),
+    ),
+    Mutant(
+        name="sends of unknown outcome are counted by each process for itself",
+        invariant=11,
+        file="bot/conversations/outbox.py",
+        old="        if limit is None or await self._store.count_unknown(row.item.id) < limit:\n",
+        new='        counts = self.__dict__.setdefault("_counts", {})\n'
+        "        counts[row.item.id] = counts.get(row.item.id, 0) + 1\n"
+        "        if limit is None or counts[row.item.id] < limit:\n",
+        tests=(f"{RESTARTS}::test_lost_answers_count_over_restarts",),
+    ),
+    Mutant(
+        name="previews and finals of a chat are two writers",
+        invariant=None,
+        file="channels/pacing.py",
+        old="        with _using(self._lane(chat)) as lane:\n            while True:\n",
+        new='        with _using(self._lane(f"{chat}/preview")) as lane:\n            while True:\n',
+        tests=(
+            f"{PACING}::test_calls_of_one_chat_never_overlap",
+            f"{PACING}::test_nothing_goes_out_before_the_time_the_platform_asked_for_c15",
+        ),
+    ),
+    Mutant(
+        name="messages of two people or places are one turn",
+        invariant=12,
+        file="bot/conversations/turn_opening.py",
+        old="takewhile(lambda row: is_late(row) and _is_beside(row, first), queued[1:])",
+        new="takewhile(is_late, queued[1:])",
+        tests=(
+            f"{OPENING}::test_messages_of_two_people_are_two_turns",
+            f"{OPENING}::test_late_messages_end_at_whoever_else_spoke_and_at_what_came_in_time",
+        ),
+    ),
+    Mutant(
+        name="what enters a turn is marked only when its run has begun",
+        invariant=11,
+        file="bot/conversations/steering.py",
+        old="            try:\n                await self._ledger.steer_turn("
+        "self._claim, self._turn.id, [row.id for row in rows], step=step)\n",
+        new="            start = self._backend.start_run\n\n"
+        "            async def start_and_mark(*words, **options):\n"
+        "                self._backend.start_run = start\n"
+        "                run = await start(*words, **options)\n"
+        "                await self._ledger.steer_turn("
+        "self._claim, self._turn.id, [row.id for row in rows], step=step)\n"
+        "                return run\n\n"
+        "            try:\n"
+        "                self._backend.start_run = start_and_mark\n"
+        "                return await self._openings.steer(rows, requester=self._turn.requester)\n",
+        tests=(f"{STEERING}::test_no_crash_loses_a_message_that_enters_or_lets_it_in_twice",),
+    ),
+    Mutant(
+        name="talk in a group that is not for the agent starts a turn",
+        invariant=None,
+        file="bot/conversations/reception.py",
+        old="await ports.groups.admits(row) and await ports.hearing.is_meant(rows)",
+        new="await ports.groups.admits(row)",
+        tests=(f"{HEARING}::test_by_default_a_group_is_answered_when_it_mentions_the_agent",),
+    ),
+    Mutant(
+        name="a stranger lets the agent into a group",
+        invariant=None,
+        file="bot/conversations/groups.py",
+        old="        if who.role is not PersonRole.OWNER:\n",
+        new="        if not who.person.id:\n",
+        tests=(f"{GROUPS}::test_only_an_owners_press_counts",),
+    ),
+    Mutant(
+        name="the edit of a message that was answered is answered",
+        invariant=None,
+        file="bot/conversations/revisions.py",
+        old="            await self._delivery.revise(address, key, body.text)\n",
+        new="            if await self._delivery.revise(address, key, body.text) not in _NOT_TAKEN:\n"
+        "                body = MessageBody(text=body.text, addressed=True)\n"
+        "                await self._reception.receive([replace(row, event=replace(row.event, body=body))])\n",
+        tests=(
+            f"{REVISIONS}::test_an_edit_of_what_was_answered_is_told_with_the_next_turn_and_never_answered_by_itself",
+        ),
+    ),
+    Mutant(
+        name="the beginning of the secret opens the webhook",
+        invariant=None,
+        file="channels/telegram/webhook.py",
+        old="not hmac.compare_digest(secrets[0], self._secret.encode())",
+        new="not self._secret.encode().startswith(secrets[0])",
+        tests=(f"{WEBHOOK}::test_a_call_without_the_secret_is_refused_unread",),
+    ),
+    Mutant(
+        name="an answer that comes late is an edit",
+        invariant=None,
+        file="bot/conversations/turn_ending.py",
+        old="        return self._clock.now() - row.shown_at > LATE_FINAL\n",
+        new="        return False\n",
+        tests=(f"{ENDING}::test_an_answer_that_comes_late_is_a_new_message_and_the_progress_goes_away_behind_it",),
     ),
 )

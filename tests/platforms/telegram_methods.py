@@ -114,7 +114,8 @@ async def read_params(request: web.Request) -> Params:
 
 def _decoded(name: str, value: Any) -> Any:
     if isinstance(value, web.FileField):
-        return Upload(name=value.filename, media_type=value.content_type, data=value.file.read())
+        with value.file as file:  # a request that is never answered would leave it open
+            return Upload(name=value.filename, media_type=value.content_type, data=file.read())
     if name in {"text", "caption"} or not isinstance(value, str):
         return value
     try:

@@ -28,7 +28,7 @@ from bot.conversations.sessions.inputs import (
 )
 from bot.conversations.sessions.protocol import CHANNEL, VERSION, OutputType, SessionState
 from bot.conversations.telling import masked
-from bot.conversations.worker import HEADLESS
+from bot.conversations.turn_opening import HEADLESS
 from bot.session_api import SessionApi
 from core.contracts.addresses import InboundEvent, MessageBody, Privacy
 from core.contracts.agents import Conversation, QueueMode

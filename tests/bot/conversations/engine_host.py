@@ -11,8 +11,10 @@ from pathlib import Path
 
 from sqlalchemy import insert, select
 
-from bot import wiring
 from bot.agents import ensure_agents
+from bot.config.live import LiveSettings
+from bot.host import Host
+from bot.wiring.assembly import assemble
 from channels.fake import FakeChannel
 from core.backends.local.backend import LocalBackend
 from core.contracts.addresses import Address, InboundEvent, MessageBody, Privacy
@@ -118,7 +120,7 @@ def _renamed(text: str, names, number: int) -> str:
 class Running:
     """One process."""
 
-    app: wiring.Host
+    app: Host
     stores: Stores
     backend: LocalBackend
     calls: Counter[str] = field(default_factory=Counter)
@@ -172,7 +174,7 @@ async def running(
         await ensure_agents(settings, backend, lambda path: path.mkdir(parents=True, exist_ok=True))
         sandbox = FakeSandbox(outcomes or {}, clock=world.clock)
         parts = _parts(stores, world.memory, sandbox, model, backend, world.channel, redactor, world.clock)
-        app = wiring.assemble(settings, replace(parts, engine=engine))
+        app = assemble(LiveSettings(settings), replace(parts, engine=engine))
         found = Running(app=app, stores=stores, backend=backend)
         handlers = {queue: _counted(queue, handler, found.calls) for queue, handler in app.handlers.items()}
         run = asyncio.create_task(engine.run(handlers, _give_up), name="engine")

@@ -48,9 +48,12 @@ class Showing:
             self.clock,
             previews=previews,
             call_ended=self._call_ended,
-            tap=lambda of, event: self.tapped.append(event),
+            tap=self._tap,
             conceal=conceal,
         )
+
+    async def _tap(self, of, event) -> None:
+        self.tapped.append(event)
 
     async def _call_ended(self, of, call, result) -> None:
         self.ended.append((call, result))
@@ -211,23 +214,41 @@ async def test_an_observer_without_a_chat_listens_all_the_same():
     async def nothing(of, call, result) -> None:
         pass
 
-    observer = ReplyObserver(
-        None, FakeClock(), previews=True, call_ended=nothing, tap=lambda of, event: heard.append(event), conceal=str
-    )
+    async def hear(of, event) -> None:
+        heard.append(event)
+
+    observer = ReplyObserver(None, FakeClock(), previews=True, call_ended=nothing, tap=hear, conceal=str)
     async with observer.showing():
         await observer.observe(turn(), CallStarted(call=CALL))
     assert heard == [CallStarted(call=CALL)]
 
 
+async def test_an_event_is_recorded_before_anybody_hears_of_it():
+    told: list[str] = []
+
+    async def record(of, event) -> None:
+        assert queue.empty()
+        told.append("recorded")
+
+    bus = TurnBus(record=record, count=lambda of, event: told.append("counted"))
+    async with bus.follow("conv-1") as queue:
+        await bus.publish(turn(), CallStarted(call=CALL))
+        assert told == ["recorded", "counted"]
+        assert queue.get_nowait() == (turn(), CallStarted(call=CALL))
+
+
 async def test_followers_hear_their_conversation_alone_and_where_a_turn_ends():
-    bus, event = TurnBus(), CallStarted(call=CALL)
+    async def record(of, event) -> None:
+        pass
+
+    bus, event = TurnBus(record=record, count=lambda of, event: None), CallStarted(call=CALL)
     other = replace(turn(), id=TurnId("turn-2"), conversation_id=ConversationId("conv-2"))
     async with bus.follow("conv-1") as one, bus.follow("conv-1") as two:
-        bus.publish(turn(), event)
-        bus.publish(other, event)
-        bus.turn_ended(turn())
+        await bus.publish(turn(), event)
+        await bus.publish(other, event)
+        await bus.turn_ended(turn())
         for queue in (one, two):
             assert [queue.get_nowait() for _ in range(2)] == [(turn(), event), (turn(), None)]
             assert queue.empty()
-    bus.publish(turn(), event)
+    await bus.publish(turn(), event)
     assert bus._followers == {}

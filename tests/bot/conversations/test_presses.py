@@ -399,7 +399,7 @@ async def test_of_two_people_who_decide_at_once_the_older_picture_does_not_come_
             ledger=host.stores.ledger,
             delivery=slow,
             people=people,
-            approvers=("owner",),
+            approvers=lambda: ("owner",),
             clock=host.clock,
             zone=ZoneInfo("UTC"),
         )

@@ -32,15 +32,15 @@ class Recorded:
         self.record: dict[int, list[str]] = {}
         self.asked: list[int] = []
 
-    async def entered(self, step: int) -> tuple[TextPart, ...]:
-        return tuple(TextPart(text=text) for text in self.record.get(step, []))
+    async def has_entered(self, step: int) -> bool:
+        return step in self.record
 
-    async def take(self, step: int) -> tuple[TextPart, ...]:
+    async def take(self, step: int, *, more: bool) -> tuple[TextPart, ...]:
         self.asked.append(step)
-        if self.waiting:
+        if more and self.waiting:
             self.record.setdefault(step, []).extend(self.waiting)
             self.waiting.clear()
-        return await self.entered(step)
+        return tuple(TextPart(text=text) for text in self.record.get(step, []))
 
 
 async def said_by_people(bench: Workbench) -> list[str]:

@@ -124,10 +124,10 @@ class Notes:
 class Quiet:
     """Steering where nobody says anything."""
 
-    async def entered(self, step: int) -> tuple[UserPart, ...]:
-        return ()
+    async def has_entered(self, step: int) -> bool:
+        return False
 
-    async def take(self, step: int) -> tuple[UserPart, ...]:
+    async def take(self, step: int, *, more: bool) -> tuple[UserPart, ...]:
         return ()
 
 

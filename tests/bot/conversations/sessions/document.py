@@ -16,7 +16,9 @@ IN, OUT, ONE_TURN = "What you send", "What you are told", "One turn"
 @functools.cache
 def entries(section: str) -> dict[str, dict]:
     """Return the example of every type that a section describes."""
-    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", text_of("docs/stream-json.md") + "\n", re.M | re.S)
+    (text,) = re.findall(
+        rf"^## {section}\n(.*?)(?=^## |\Z)", text_of("docs/stream-json.md") + "\n", re.MULTILINE | re.DOTALL
+    )
     found = {}
     for name, body in _ENTRY.findall(text + "\n##"):
         (example,) = _EXAMPLE.findall(body)

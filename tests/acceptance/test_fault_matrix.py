@@ -1,0 +1,176 @@
+"""Every fault of the wire on every call to Telegram that a turn makes: one turn and one answer for each message.
+
+A text may stand twice where the answer to the call that made it was lost, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from core.sandbox.fake import FakeOutcome
+from tests.acceptance.fault_kit import HASTY, PATIENT, Wired, asked, wired
+from tests.platforms.model_script import Answer, Call
+from tests.platforms.telegram_faults import Fault
+
+OWNER, FRIEND = 111, 333
+SHORT_SECONDS, LONG_SECONDS, SLOW_SECONDS = 2.0, 149.0, 3.0
+STEPS_OF_A_PAUSE = 60
+"""Longer than a preview waits for the pace of its chat."""
+LINE = "make report"
+LONG_TEXT = "\n\n".join(f"Paragraph {number}: {'word ' * 150}".strip() for number in range(14))
+"""Three messages."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A fault with its numbers; `doubles`: what the call made may stand twice."""
+
+    fault: Fault
+    seconds: float = 0.0
+    doubles: bool = False
+    hasty: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.fault}{f' {self.seconds:g} s' if self.seconds else ''}"
+
+
+LOST_REQUEST = Trouble(Fault.LOST_REQUEST)
+LOST_RESPONSE = Trouble(Fault.LOST_RESPONSE, doubles=True)
+BROKEN = Trouble(Fault.ANSWERED)
+SHORT_FLOOD = Trouble(Fault.FLOODED, seconds=SHORT_SECONDS)
+SLOW = Trouble(Fault.SLOW, seconds=SLOW_SECONDS)
+HALF_OPEN = Trouble(Fault.HALF_OPEN, hasty=True)
+UNFORMATTED = Trouble(Fault.ENTITIES_REFUSED)
+CALLS = (LOST_REQUEST, LOST_RESPONSE, BROKEN, SHORT_FLOOD, SLOW, HALF_OPEN)
+TEXTS = (*CALLS, UNFORMATTED)
+UPDATES = (*CALLS, Trouble(Fault.DUPLICATED), Trouble(Fault.REORDERED))
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a person does in chat 111 and what has to stand there in the end, oldest first."""
+
+    name: str
+    play: Callable[[Wired], Awaitable[None]]
+    told: tuple[str, ...]
+    """What each message of the bot says, or begins with, in the end."""
+    script: Callable[[], tuple[object, ...]]
+
+
+async def plain(run: Wired) -> None:
+    run.telegram.user_says(OWNER, "hello")
+
+
+async def streamed(run: Wired) -> None:
+    """Let the text go on when its beginning was tried to be shown, and again when that was tried to be edited."""
+    run.telegram.user_says(OWNER, "hello")
+    first, second = run.model.script[0].gates[1], run.model.script[0].gates[2]
+    await run.until(lambda: run.telegram.calls_of("sendMessage"))
+    first.set()
+    await run.until(either(lambda: run.telegram.calls_of("editMessageText"), asked(times=STEPS_OF_A_PAUSE)))
+    second.set()
+
+
+def either(*conditions: Callable[[], object]) -> Callable[[], bool]:
+    return lambda: any(condition() for condition in conditions)
+
+
+async def approved(run: Wired) -> None:
+    run.telegram.user_says(OWNER, "do it")
+    await run.until(lambda: [m for m in run.telegram.visible(OWNER) if "Approve" in m.buttons])
+    card = next(m for m in run.telegram.visible(OWNER) if "Approve" in m.buttons)
+    run.telegram.press(OWNER, card.id, card.buttons["Approve"])
+
+
+def gated() -> tuple[Answer, ...]:
+    gates = {1: asyncio.Event(), 2: asyncio.Event()}
+    return (Answer(text=["It begins here", " and goes on", " and ends."], gates=gates),)
+
+
+def called(name: str, **arguments: str) -> tuple[Answer, ...]:
+    return Answer(calls=[Call("call-1", name, json.dumps(arguments))]), Answer(text="It is done.")
+
+
+PLAIN = Story("plain", plain, ("The answer.",), lambda: (Answer(text="The answer."),))
+LONG = Story(
+    "long", plain, ("Paragraph 0:", "Paragraph 5:", "Paragraph 10:"), lambda: (Answer(text=LONG_TEXT),)
+)
+STREAMED = Story("streamed", streamed, ("It begins here and goes on and ends.",), gated)
+CARD = Story("card", approved, ("Approved by Alice", "It is done."), lambda: called("shell", command=LINE))
+FILE = Story("file", plain, ("", "It is done."), lambda: called("send_file", path="report.txt"))
+
+CELLS = [
+    *[("sendMessage", story, trouble) for story in (PLAIN, LONG, STREAMED, CARD) for trouble in TEXTS],
+    *[("editMessageText", story, trouble) for story in (STREAMED, CARD) for trouble in TEXTS],
+    *[("sendChatAction", STREAMED, trouble) for trouble in CALLS],
+    *[("getUpdates", PLAIN, trouble) for trouble in UPDATES],
+    *[("answerCallbackQuery", CARD, trouble) for trouble in CALLS],
+]
+
+
+def named(cell: object) -> str:
+    return cell.name if isinstance(cell, Story) else str(cell)
+
+
+def opened(directory: Path, story: Story, trouble: Trouble | None = None):
+    workspace = directory / "workspace"
+    workspace.mkdir(exist_ok=True)
+    (workspace / "report.txt").write_text("all is well")
+    timing = HASTY if trouble is not None and trouble.hasty else PATIENT
+    return wired(directory, *story.script(), timing=timing, outcomes={LINE: FakeOutcome(output=b"made")})
+
+
+@pytest.mark.parametrize(("method", "story", "trouble"), CELLS, ids=named)
+async def test_every_message_has_one_turn_and_one_answer_whatever_happens_to_a_call(tmp_path, method, story, trouble):
+    async with opened(tmp_path, story, trouble) as run:
+        await played(run, method, story, trouble)
+        check_chat(run.texts(OWNER), story, doubled=trouble.doubles and method == "sendMessage")
+
+
+@pytest.mark.parametrize("trouble", CALLS, ids=named)
+async def test_a_file_is_shown_once_or_its_fate_is_told_and_the_answer_is_there(tmp_path, trouble):
+    """A file is never sent again where it may have arrived: who asked is told so instead."""
+    async with opened(tmp_path, FILE, trouble) as run:
+        await played(run, "sendDocument", FILE, trouble)
+        files = [message for message in run.telegram.visible(OWNER) if message.file is not None]
+        texts = sorted(text for text in run.texts(OWNER) if text)
+        unknown = trouble in {LOST_REQUEST, LOST_RESPONSE, BROKEN, HALF_OPEN}
+        assert texts == (["It is done."] + ["It is not known whether report.txt arrived."] * unknown)
+        assert len(files) == (not unknown or trouble is LOST_RESPONSE)
+        assert len(run.telegram.calls_of("sendDocument")) == (1 if unknown or trouble is SLOW else 2)
+
+
+async def played(run: Wired, method: str, story: Story, trouble: Trouble) -> None:
+    """Play a story with a fault in it to its end: nothing is left to do then, and one turn was made."""
+    planned = run.telegram.fault(method, trouble.fault, seconds=trouble.seconds)
+    await story.play(run)
+    await run.until(planned.entered.is_set)
+    await run.until(lambda: story.told[-1] in run.texts(OWNER) or len(run.texts(OWNER)) >= len(story.told))
+    await run.until_settled()
+    turns = await run.turns_of_messages()
+    assert len(turns) == 1
+    assert None not in turns
+
+
+def check_chat(shown: list[str], story: Story, *, doubled: bool) -> None:
+    """What has to be told stands there in order, each text once; or one of them twice, where that may be."""
+    if not doubled:
+        assert [beginning(text, story) for text in shown] == list(story.told)
+        if story is LONG:
+            assert " ".join(shown).split() == LONG_TEXT.split()
+        return
+    assert len(shown) <= len(story.told) + 1
+    assert {beginning(text, story) for text in shown} - {"May I run"} == set(story.told)
+
+
+def beginning(text: str, story: Story) -> str:
+    """Return what of a story a text tells."""
+    known = [told for told in (*story.told, "May I run") if text.startswith(told)]
+    assert known, text
+    return known[0]
