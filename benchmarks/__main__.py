@@ -16,6 +16,7 @@ from core.contracts.errors import LodgerError
 NAMES = (
     "start_up",
     "telegram_turn",
+    "one_turn",
     "stream_1000",
     "crowd",
     "prefix_reuse",

@@ -46,6 +46,7 @@ COMMIT: Final = Target(
 )
 PARKED_MEMORY: Final = Target(goal="10,000 conversations: <= 20 MB more than none")
 PARKED_CPU: Final = Target(goal="< 1 %")
+COMMITS: Final = Target(goal="at most 6")
 FLAT: Final = Target(goal="flat over 10,000 turns (+- 5 %)")
 LATE_TURN: Final = Target(goal="<= 1.1x")
 

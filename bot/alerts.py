@@ -55,7 +55,7 @@ class OwnerAlerts:
         try:
             homes = [home for owner in (*self._owners(), LOCAL_OWNER) if (home := await self._home(owner, not_on))]
             for home in homes:
-                first = notice(f"alert/{kind}/{self._clock.now():%Y%m%dT%H%M%S}/{home.key}", home, text)
+                first = notice(f"alert/{kind}/{self._clock.now():%Y%m%dT%H%M%S.%f}/{home.key}", home, text)
                 await self._delivery.post(text_items(first, text, self._channels[home.channel].capabilities))
         except StoreError as error:
             logger.exception("owner_not_told", extra={"kind": kind, "error": type(error).__name__})

@@ -247,14 +247,15 @@ def _give_up(host: Host) -> GaveUp:
             # Nothing can be recorded now: the engine rests and tries again, and nothing is forgotten.
             raise error
         told = host.redactor.mask(str(error))
-        host.metrics.gave_up(queue)
-        await host.alerts.tell(f"{queue}-given-up", f"I gave up on something in {queue} after several tries: {told}")
         if queue == CONVERSATION_QUEUE:
             await host.worker.give_up(ConversationId(key), told)
         elif queue == INBOX_QUEUE:
             await host.router.give_up(key)
         elif queue == OUTBOX_QUEUE:
             await host.deliverer.give_up(key, told)
+        # Behind it: giving up that fails is tried again, and owners are told once.
+        host.metrics.gave_up(queue)
+        await host.alerts.tell(f"{queue}-given-up", f"I gave up on something in {queue} after several tries: {told}")
 
     return gave_up
 

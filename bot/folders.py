@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,4 +41,5 @@ def open_data_dir(path: Path) -> None:
     with usable("[host] data_dir", path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise UnusableFolder("[host] data_dir", path, "Permission denied")
+        is_read_only = os.statvfs(path).f_flag & os.ST_RDONLY
+        raise UnusableFolder("[host] data_dir", path, os.strerror(errno.EROFS if is_read_only else errno.EACCES))

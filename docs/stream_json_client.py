@@ -88,12 +88,14 @@ class Session:
     def leave(self) -> None:
         """Go away in the middle; what runs goes on in the host, or with the next one."""
         self._process.terminate()
-        self._process.wait()
+        self._process.communicate()
 
     def end(self) -> int:
         """Say that nothing more comes, and return the exit code."""
         self.send("end")
-        return int(self.until("end")["exit_code"])
+        code = int(self.until("end")["exit_code"])
+        self._process.communicate()
+        return code
 
 
 def show(text: str) -> None:

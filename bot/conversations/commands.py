@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from bot.conversations import memory_commands, rights_commands, turn_commands
 from bot.conversations.command_calls import Command, CommandCall, CommandPorts, Who
 from channels.contract import CommandMenu, MenuScope
+from core.contracts.addresses import MessageBody
 
 _START = "start"
 """What Telegram sends when somebody opens the chat: answered, and not offered."""
@@ -16,6 +17,17 @@ _HOW = (
     "In groups I answer when you mention me or reply to me, once an owner has let me in. I take files in any message.",
     "What you write while I work enters my work at its next step, unless /queue says otherwise; others' words wait.",
 )
+
+
+def command_in(bodies: Sequence[MessageBody]) -> tuple[str, str] | None:
+    """Return the command that a message, or the parts of an album, gives; as `parse_command`.
+
+    What is forwarded was said by somebody else, and what is not addressed may come from nobody
+    whose rights can be looked at, such as a channel: neither gives commands.
+    """
+    if any(body.forwarded_from for body in bodies) or not any(body.addressed for body in bodies):
+        return None
+    return parse_command("\n".join(text for body in bodies if (text := body.text.strip())))
 
 
 def parse_command(text: str) -> tuple[str, str] | None:

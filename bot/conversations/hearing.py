@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from bot.conversations.access import AccessDesk
+from bot.conversations.albums import album_of
 from core.contracts.addresses import MessageBody
 from core.contracts.delivery import DeliveryStore, InboxRow, InboxState
 
@@ -32,13 +33,17 @@ class Hearing:
 
         What mentions it always is. Beyond that `[access] groups` decides: "all" takes every message,
         "participate" every one in a thread that the agent takes part in, "mention" only as long as
-        one person alone speaks there. A bot has to mention it everywhere.
+        one person alone speaks there. A bot has to mention it everywhere. A late part of an album
+        that was for it is for it, too: only one part carries the mention.
         """
         event = rows[0].event
         if any(_is_addressed(row) for row in rows):
             return True
         if event.sender.is_bot:
             return False
+        album = album_of(rows[0])
+        if album is not None and any(album_of(row) == album and _took_part(row) for row in await self._before(rows[0])):
+            return True
         talk = self._access.rules.groups
         if talk == "all" or event.address.thread is None:
             return talk == "all"

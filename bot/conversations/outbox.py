@@ -41,7 +41,7 @@ MAX_UNKNOWN = 2
 """Sends with an unknown outcome before a text is left as unknown: it may have doubled once then."""
 _MAX_UNKNOWN_ASIDE = 5
 """The same for what may be repeated, but is not worth more."""
-ELSEWHERE = Again(wait=timedelta(hours=1))
+ELSEWHERE = Again(wait=timedelta(hours=1), over_restart=False)
 """For a channel that this host has not: the doorbell stays stored, and a host that has it answers."""
 LET_END = timedelta(seconds=10)
 """How long a send that is under way may go on when the host stops: cut off, it would be made again."""

@@ -9,7 +9,7 @@ from datetime import timedelta
 from bot.conversations.access import AccessDesk, Standing
 from bot.conversations.answers import Answers
 from bot.conversations.command_calls import CommandCall
-from bot.conversations.commands import CommandDesk, parse_command
+from bot.conversations.commands import CommandDesk, command_in, parse_command
 from bot.conversations.groups import GroupDesk
 from bot.conversations.hearing import Hearing
 from bot.conversations.intake import Intake
@@ -84,7 +84,7 @@ class Reception:
         """Return what the host itself answers to what is not for a turn."""
         if not who.may_talk:
             return await self._ports.pairings.greet(rows[0].event)
-        command = parse_command(_words(rows))
+        command = command_in(_bodies(rows))
         if command is not None:
             return await self._run(command, rows[0], who)
         missed = [body.unsupported for body in _bodies(rows) if body.unsupported]
@@ -139,8 +139,9 @@ class Reception:
             return
         asked_here = turn.requester == who.person.id and turn.origin == event.address
         if asked_here or who.role in {PersonRole.OWNER, PersonRole.OPERATOR}:
-            await self._ports.ledger.request_cancel(conversation_id, by=who.person.id)
-            self._ports.wake_cancel(conversation_id)
+            stopped = await self._ports.ledger.request_cancel(conversation_id, by=who.person.id)
+            if stopped is not None:
+                self._ports.wake_cancel(conversation_id)
 
     async def _tell_paused(self, event: InboundEvent, conversation_id: ConversationId) -> None:
         """Say that the message waits: once a pause, which is as long as the oldest waiting one stays the oldest."""
@@ -190,12 +191,7 @@ def _bodies(rows: Sequence[InboxRow]) -> list[MessageBody]:
     return [row.event.body for row in rows if isinstance(row.event.body, MessageBody)]
 
 
-def _words(rows: Sequence[InboxRow]) -> str:
-    """Return what a message says; of an album one part has the caption."""
-    return "\n".join(text for body in _bodies(rows) if (text := body.text.strip()))
-
-
 def _is_for_a_turn(rows: Sequence[InboxRow]) -> bool:
     """Whether a message says something, or brings a file, and is no command."""
-    words = _words(rows)
-    return parse_command(words) is None and bool(words or any(body.attachments for body in _bodies(rows)))
+    bodies = _bodies(rows)
+    return command_in(bodies) is None and any(body.text.strip() or body.attachments for body in bodies)

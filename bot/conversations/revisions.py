@@ -17,8 +17,7 @@ from core.contracts.addresses import DeleteBody, EditBody, MessageBody, Reaction
 from core.contracts.delivery import DeliveryStore, InboxRow, InboxState, chat_key
 
 _LOOKED_BACK = 200
-_NOT_TAKEN = frozenset({InboxState.NEW, InboxState.QUEUED, InboxState.WITHDRAWN})
-"""`WITHDRAWN` too: a crash may lie between the withdrawal and what follows from it."""
+_WAITS = frozenset({InboxState.NEW, InboxState.QUEUED})
 
 
 class Revisions:
@@ -32,7 +31,8 @@ class Revisions:
         """Apply an edit."""
         address, key = row.event.address, body.message_key
         if parse_command(body.text) is not None:
-            if await self._delivery.withdraw(address, key) in _NOT_TAKEN:
+            state = await self._delivery.withdraw(address, key)
+            if state in _WAITS or (state is InboxState.WITHDRAWN and not await self._was_edited(row, key)):
                 meant = replace(row, event=replace(row.event, body=MessageBody(text=body.text)))
                 await self._reception.receive([meant])
         elif body.text.strip() or await self._has_files(row, body):
@@ -54,6 +54,17 @@ class Revisions:
         if shown is not None and shown.item.address != event.address:
             placed = replace(event, address=shown.item.address, key=f"{event.key}/placed")
             await self._delivery.accept(placed, conversation_id=None)
+
+    async def _was_edited(self, row: InboxRow, message_key: str) -> bool:
+        """Whether an earlier edit withdrew the message; otherwise this one did, and a crash came behind it."""
+        past = await self._delivery.inbox_of(row.event.address.key, limit=_LOOKED_BACK)
+        return any(
+            earlier.id < row.id
+            and earlier.state is InboxState.DONE
+            and isinstance(earlier.event.body, EditBody)
+            and earlier.event.body.message_key == message_key
+            for earlier in past
+        )
 
     async def _has_files(self, row: InboxRow, body: EditBody) -> bool:
         past = await self._delivery.inbox_of(row.event.address.key, limit=_LOOKED_BACK)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bot.conversations.cards import CHOICES, shown_call
 from bot.conversations.command_calls import CommandCall, CommandPorts, Who
 from core.contracts.agents import PermissionMode
 from core.contracts.errors import NotFound
 from core.contracts.ids import ApprovalId
 from core.contracts.ledger import CallRecord
+from core.contracts.store import ConversationChange
 
 
 async def mode(ports: CommandPorts, call: CommandCall) -> str:
@@ -24,7 +23,7 @@ async def mode(ports: CommandPorts, call: CommandCall) -> str:
         return f"There is no mode {call.rest!r}. Modes: {names}."
     if call.rank < (Who.OWNER if wanted is PermissionMode.UNRESTRICTED else Who.OPERATOR):
         return f"You may not set mode {wanted}."
-    await ports.transcripts.update_conversation(replace(call.conversation, permission_mode=wanted))
+    await ports.transcripts.change_conversation(call.conversation.id, ConversationChange(permission_mode=wanted))
     await ports.record(call, "mode_set", {"mode": wanted})
     return f"Permission mode of this conversation: {wanted}."
 

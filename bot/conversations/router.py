@@ -12,7 +12,7 @@ from typing import assert_never
 from bot.conversations.access import AccessDesk
 from bot.conversations.albums import sent_together, still_open
 from bot.conversations.answers import Answers
-from bot.conversations.commands import parse_command
+from bot.conversations.commands import command_in
 from bot.conversations.groups import GroupDesk
 from bot.conversations.outbox import ELSEWHERE
 from bot.conversations.presses import PressDesk
@@ -169,4 +169,4 @@ def _urgency(rows: Sequence[InboxRow]) -> bool:
 
 def _is_said(body: InboundBody) -> bool:
     """Whether an event is something to say, which must not overtake what its sender said before."""
-    return isinstance(body, MessageBody) and parse_command(body.text) is None
+    return isinstance(body, MessageBody) and command_in([body]) is None

@@ -8,6 +8,7 @@ from bot.conversations.command_calls import CommandCall, CommandPorts, Who
 from core.contracts.agents import QueueMode
 from core.contracts.permissions import ApprovalState
 from core.contracts.runs import Turn, TurnState
+from core.contracts.store import ConversationChange
 
 _QUEUE_MODES = {
     QueueMode.STEER: "enters what I am doing at my next step",
@@ -18,14 +19,16 @@ _QUEUE_MODES = {
 
 async def new(ports: CommandPorts, call: CommandCall) -> str:
     """Begin a new conversation at this address."""
+    if call.conversation.paused:
+        if call.rank < Who.OPERATOR and not call.is_in_own_chat:
+            return "I am paused here; an operator or an owner has to /resume first."
+        # Before the address moves on: nobody could resume it any more, and what waits there would for ever.
+        await _set_paused(ports, call, paused=False)
     turn = await ports.ledger.open_turn(call.conversation.id)
     if turn is not None and (turn.requester == call.who.person.id or call.rank >= Who.OPERATOR):
         await _stop(ports, call)
     fresh = await ports.backend.create_conversation(call.agent.id, call.conversation.audience)
     await ports.delivery.bind(replace(call.binding, conversation_id=fresh.id))
-    if call.conversation.paused:
-        # Nobody could resume it any more: what waits in it would wait for ever.
-        await _set_paused(ports, call, paused=False)
     return "A new conversation. What I remember stays; the old one is kept."
 
 
@@ -48,6 +51,8 @@ async def pause(ports: CommandPorts, call: CommandCall) -> str:
 async def resume(ports: CommandPorts, call: CommandCall) -> str:
     """Let turns begin again, at once with what waits."""
     if not call.conversation.paused:
+        # A try that died may have got no further than to say so in the database.
+        await ports.ring(call.conversation.id)
         return "I am not paused."
     await _set_paused(ports, call, paused=False)
     return "I go on."
@@ -62,7 +67,7 @@ async def queue(ports: CommandPorts, call: CommandCall) -> str:
         wanted = QueueMode(call.rest.strip().lower())
     except ValueError:
         return f"There is no queue mode {call.rest!r}. Modes: {', '.join(QueueMode)}."
-    await ports.transcripts.update_conversation(replace(call.conversation, queue_mode=wanted))
+    await ports.transcripts.change_conversation(call.conversation.id, ConversationChange(queue_mode=wanted))
     await ports.record(call, "queue_mode_set", {"mode": wanted})
     return f"Queue mode of this conversation: {wanted}. While I work, a message {_QUEUE_MODES[wanted]}."
 
@@ -105,12 +110,12 @@ async def _awaited(ports: CommandPorts, turn: Turn | None) -> list[str]:
 
 
 async def _stop(ports: CommandPorts, call: CommandCall) -> None:
-    await ports.ledger.request_cancel(call.conversation.id, by=call.who.person.id)
-    ports.wake_cancel(call.conversation.id)
+    if await ports.ledger.request_cancel(call.conversation.id, by=call.who.person.id) is not None:
+        ports.wake_cancel(call.conversation.id)
 
 
 async def _set_paused(ports: CommandPorts, call: CommandCall, *, paused: bool) -> None:
-    await ports.transcripts.update_conversation(replace(call.conversation, paused=paused))
+    await ports.transcripts.change_conversation(call.conversation.id, ConversationChange(paused=paused))
     await ports.record(call, "paused" if paused else "resumed")
     if not paused:
         await ports.ring(call.conversation.id)

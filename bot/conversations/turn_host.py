@@ -39,7 +39,7 @@ class ChatTurnHost:
         channels: Mapping[str, Channel],
         zone: ZoneInfo,
         overflow_root: Path,
-        attachments_root: Path | None = None,
+        attachments_root: Path,
         forbidden: tuple[Path, ...],
         mask: Callable[[str], str],
     ) -> None:
@@ -60,15 +60,14 @@ class ChatTurnHost:
             workspace=Path(agent.workspace),
             channel=turn.origin.channel if turn.origin is not None else "",
             requester=turn.requester,
-            role=await self._access.role_of(turn.requester),
+            role=await self._access.role_of(turn.requester, at=turn.origin),
             forbidden=self._forbidden,
             granted=self._granted(conversation),
         )
 
     def _granted(self, conversation: Conversation) -> tuple[Path, ...]:
         """Return the conversation's own folders among those that are the host's."""
-        attached = () if self._attachments_root is None else (self._attachments_root / conversation.id,)
-        return (self.overflow(conversation), *attached)
+        return (self.overflow(conversation), self._attachments_root / conversation.id)
 
     async def approval_card(self, turn: Turn, approvals: Sequence[Approval], *, said: str) -> OutboundItem | None:
         if turn.origin is None:

@@ -168,6 +168,7 @@ class ConversationWorker:
             begun = await self._beginnings.begin(conversation, queued[:1])
             turn, claim = begun.turn, begun.claim
         text = "\n\n".join(filter(None, said))
+        self._cancels.pop(conversation_id, None)
         await self._endings.finish(claim, turn, TurnResult(outcome=TurnOutcome.ERROR, text=text, error=error))
         await self._ports.decisions.redraw_ended(turn.id)
 
@@ -204,7 +205,8 @@ class ConversationWorker:
         conversation = await self._ports.backend.get_conversation(conversation_id)
         if conversation.paused:
             return _After.NOTHING
-        cancel = self._cancels.setdefault(conversation_id, asyncio.Event())
+        # A new one: who stopped the turn before did not mean this one.
+        cancel = self._cancels[conversation_id] = asyncio.Event()
         try:
             begun = await self._beginnings.begin(conversation, answered_together(queued))
         except InvalidInput:

@@ -22,7 +22,7 @@ from core.contracts.permissions import Action
 from core.contracts.tools import Access, Tool, ToolContext, ToolSchema
 from core.permissions.rules import Rule, make_rule
 from core.tools.files_port import FilesFactory
-from core.tools.paths import Place, absolute_path, place_to_read
+from core.tools.paths import absolute_path, place_to_read
 from core.tools.schema import Arguments, parse, tool_schema
 from core.tools.threads import run_to_end
 
@@ -41,13 +41,12 @@ A message to that one declares no target, so that the rule does not meet it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagingPorts:
-    """What the tools stand on. `attachments` holds a folder for each conversation."""
+    """What the tools stand on."""
 
     delivery: DeliveryStore
     channels: Mapping[str, Channel]
     files: FilesFactory
     outgoing: OutgoingFiles
-    attachments: Path
     mask: Callable[[str], str]
 
 
@@ -140,7 +139,7 @@ class SendFile:
             raise ToolError("This chat takes no files. Say what is in it, or where it is.")
         name = Path(wanted.path).name
         try:
-            copy = await self._ports.outgoing.keep(context.call_id, name, data)
+            copy = await self._ports.outgoing.keep(f"{context.turn_id}-{context.call_id}", name, data)
         except OSError as error:
             raise ToolError(f"The file could not be copied for sending: {error.strerror}.") from error
         media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -149,7 +148,7 @@ class SendFile:
         return (TextPart(text=f"{name} ({len(data):,} bytes) is on its way."),)
 
     def _read(self, path: str, context: ToolContext) -> bytes:
-        place = self._place(path, context)
+        place = place_to_read(path, context)
         files = self._ports.files(place.root)
         # A file may grow between the two, so that only what was read counts.
         data = files.read(place.path, limit_bytes=FILE_LIMIT_BYTES + 1)
@@ -160,13 +159,6 @@ class SendFile:
         if any(self._ports.mask(text) != text for text in _windows(data)):
             raise ToolError(f"{path!r} holds a secret of this host and is not sent.")
         return data
-
-    def _place(self, path: str, context: ToolContext) -> Place:
-        target = absolute_path(path, context.workspace)
-        attached = self._ports.attachments / context.conversation_id
-        if target.is_relative_to(attached):
-            return Place(root=attached, path=target.relative_to(attached).as_posix())
-        return place_to_read(path, context)
 
 
 class ReactArguments(Arguments):

@@ -21,9 +21,9 @@ class OutgoingFiles:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
 
-    async def keep(self, call_id: CallId, name: str, data: bytes) -> Path:
-        """Write a copy and return its absolute path; raises `OSError` where it cannot be written."""
-        return await run_to_end(self._keep, call_id, name, data)
+    async def keep(self, key: str, name: str, data: bytes) -> Path:
+        """Write a copy under a key of the whole host; return its absolute path, or raise `OSError`."""
+        return await run_to_end(self._keep, key, name, data)
 
     async def discard(self, content: FileContent) -> None:
         """Remove the copy that an item of the outbox names; a file elsewhere is left alone."""
@@ -31,9 +31,9 @@ class OutgoingFiles:
         if path.parent == self._root:
             await run_to_end(path.unlink, True)
 
-    def _keep(self, call_id: CallId, name: str, data: bytes) -> Path:
+    def _keep(self, key: str, name: str, data: bytes) -> Path:
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._root / f"{file_stem(call_id)}-{_ODD.sub('_', name)[-_NAME_CHARS:]}"
+        path = self._root / f"{file_stem(CallId(key))}-{_ODD.sub('_', name)[-_NAME_CHARS:]}"
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bot.config.model import Settings, TelegramSettings
 from bot.conversations.commands import COMMANDS, menus
+from bot.conversations.sessions.protocol import CHANNEL
 from bot.conversations.worker import HEADLESS
 from bot.wiring.parts import HostChannels
 from channels.contract import Diagnosable
@@ -39,6 +40,7 @@ async def open_channels(
             web=FeedChannel("web", clock),
             terminal=FeedChannel("terminal", clock),
             headless=FeedChannel(HEADLESS, clock),
+            session=FeedChannel(CHANNEL, clock),
             platforms=tuple(connected),
             webhooks=webhooks,
             diagnosable=diagnosable,

@@ -28,7 +28,7 @@ from core.models.routing import ModelRouter
 from core.stores.sql import Stores
 from core.tools.output import clean_text
 
-LOCAL = ("web", "terminal", "headless")
+LOCAL = ("web", "terminal", "headless", "session")
 """The channels of this machine."""
 
 Diagnosed = Callable[[], AbstractAsyncContextManager[Mapping[str, Diagnosable]]]
@@ -42,6 +42,7 @@ class HostChannels:
     web: FeedChannel
     terminal: FeedChannel
     headless: FeedChannel
+    session: FeedChannel
     platforms: tuple[Channel, ...]
     webhooks: Mapping[str, Asgi] = field(default_factory=dict)
     """By the address to listen on, such as `127.0.0.1:8788`."""
@@ -51,7 +52,8 @@ class HostChannels:
     @property
     def by_name(self) -> dict[str, Channel]:
         """All channels by name."""
-        return {channel.name: channel for channel in (self.web, self.terminal, self.headless, *self.platforms)}
+        local = (self.web, self.terminal, self.headless, self.session)
+        return {channel.name: channel for channel in (*local, *self.platforms)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

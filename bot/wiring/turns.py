@@ -78,7 +78,6 @@ def make_toolset(settings: Settings, parts: Parts) -> Toolset:
         channels=parts.channels.by_name,
         files=BeneathFiles,
         outgoing=_outgoing(settings),
-        attachments=settings.host.data_dir / "attachments",
         mask=parts.redactor.mask,
     )
     ports = ToolPorts(

@@ -65,7 +65,8 @@ def _written(message: Json) -> str:
 def _is_addressed(message: Json, text: str, account: BotAccount) -> bool:
     if is_in_name_of_chat(message):
         return False
-    if is_private(part(message, "chat")) or _COMMAND.match(text):
+    is_command = "forward_origin" not in message and _COMMAND.match(text)
+    if is_private(part(message, "chat")) or is_command:
         return True
     return _replies_to_bot(message, account) or _mentions_bot(message, text, account)
 

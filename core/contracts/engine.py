@@ -28,9 +28,13 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """A handler's wish to be rung again for the same key after `wait`."""
+    """A handler's wish to be rung again for the same key after `wait`.
+
+    Without `over_restart` the next start rings it at once: another process may do what this cannot.
+    """
 
     wait: timedelta
+    over_restart: bool = True
 
 
 Handler: TypeAlias = Callable[[str], Awaitable[Again | None]]

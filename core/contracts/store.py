@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from core.contracts.agents import Agent, CompiledPrompt, Conversation
+from core.contracts.agents import Agent, CompiledPrompt, Conversation, PermissionMode, QueueMode
 from core.contracts.events import RunEvent
 from core.contracts.ids import AgentId, ConversationId, MessageId, RunId, TurnId
 from core.contracts.messages import Message, Part, Role, ToolCall, ToolReturn
@@ -26,6 +26,15 @@ class NewMessage:
     role: Role
     parts: tuple[Part, ...]
     cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationChange:
+    """What is set on a conversation; None leaves a field as it is, whoever changed it meanwhile."""
+
+    permission_mode: PermissionMode | None = None
+    queue_mode: QueueMode | None = None
+    paused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +110,10 @@ class TranscriptStore(Protocol):
 
     async def update_conversation(self, conversation: Conversation) -> None:
         """Replace title, permission mode and audience; the epoch is not looked at."""
+        ...
+
+    async def change_conversation(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        """Set what `change` names and nothing else, or raise `NotFound`."""
         ...
 
     async def conversation(self, conversation_id: ConversationId) -> Conversation:

@@ -42,7 +42,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """On whose behalf a call runs. `overflow` is this conversation's folder for long outputs."""
+    """On whose behalf a call runs. `overflow` is this conversation's folder for long outputs.
+
+    `readable` are further folders that may be read, such as that of files which came with messages.
+    """
 
     agent_id: AgentId
     memory_id: str
@@ -54,6 +57,7 @@ class ToolContext:
     audience: Audience
     origin: Address | None = None
     requester: PersonId | None = None
+    readable: tuple[Path, ...] = ()
 
 
 class Tool(Protocol):

@@ -126,10 +126,10 @@ class Rounds:
         match outcome:
             case None:
                 self._settle(bell, answered)
-            case Again(wait=wait):
+            case Again(wait=wait, over_restart=holds):
                 bell.failures = 0
                 bell.again = self._agenda.after(wait, functools.partial(self._grant_wish, bell))
-                if wait >= WORTH_A_COMMIT:
+                if holds and wait >= WORTH_A_COMMIT:
                     self._removals.postpone(answered, self._clock.now() + wait)
             case error:
                 await self._fail(bell, answered, error)

@@ -18,7 +18,8 @@ from core.stores.tables.people import PLACES
 from core.stores.text import dump
 
 _WAITING_IN = (InboxState.NEW.value, InboxState.QUEUED.value, InboxState.TAKEN.value)
-_WAITING_OUT = (OutboxState.LIVE.value, OutboxState.PENDING.value, OutboxState.ATTEMPTED.value)
+_WAITING_OUT = (OutboxState.LIVE.value, OutboxState.PENDING.value)
+"""Not `ATTEMPTED`: that send is under way, learns that the chat moved, and moves its own row."""
 
 _DIRECT_BINDINGS = (
     select(BINDINGS.c.address)

@@ -14,7 +14,7 @@ from core.contracts.events import RunEvent
 from core.contracts.ids import AgentId, ConversationId, RunId, TurnId
 from core.contracts.messages import Message, ToolCall, ToolReturn
 from core.contracts.runs import Claim, Run, Usage
-from core.contracts.store import ConversationState, NewMessage, RunEnd, RunStart, TranscriptStore
+from core.contracts.store import ConversationChange, ConversationState, NewMessage, RunEnd, RunStart, TranscriptStore
 from core.stores import calls, claims, runs
 from core.stores.appending import append_messages
 from core.stores.connection import Database, SqlTransaction
@@ -99,6 +99,16 @@ class SqlTranscripts:
 
     async def update_conversation(self, conversation: Conversation) -> None:
         await self._set_on_conversation(conversation.id, conversation_values(conversation))
+
+    async def change_conversation(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        values = {
+            "permission_mode": None if change.permission_mode is None else change.permission_mode.value,
+            "queue_mode": None if change.queue_mode is None else change.queue_mode.value,
+            "paused": change.paused,
+        }
+        given: dict[str, object] = {name: value for name, value in values.items() if value is not None}
+        if given:
+            await self._set_on_conversation(conversation_id, given)
 
     async def conversation(self, conversation_id: ConversationId) -> Conversation:
         def operation(connection: Connection) -> Conversation:

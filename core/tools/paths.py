@@ -47,12 +47,13 @@ def place_in_workspace(path: str, context: ToolContext) -> Place:
 
 
 def place_to_read(path: str, context: ToolContext) -> Place:
-    """Return where `path` lies in the workspace, or in this conversation's own long outputs.
+    """Return where `path` lies: in the workspace, the conversation's long outputs, or what else it may read.
 
     Raises:
-        ToolError: It lies in neither.
+        ToolError: It lies in none of them.
     """
-    return _beneath(absolute_path(path, context.workspace), (context.workspace, context.overflow), path, context)
+    roots = (context.workspace, context.overflow, *context.readable)
+    return _beneath(absolute_path(path, context.workspace), roots, path, context)
 
 
 def _beneath(target: Path, roots: tuple[Path, ...], path: str, context: ToolContext) -> Place:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -98,7 +98,7 @@ class ShellTool:
             env=self._settings.env,
             timeout=timedelta(seconds=wanted.timeout_seconds),
             network=self._settings.network,
-            read_only=(*self._settings.read_only, context.overflow),
+            read_only=(*self._settings.read_only, *_there((context.overflow, *context.readable))),
             keep_bytes=KEEP_BYTES,
             spill=spill,
             spill_limit_bytes=CAP_BYTES,
@@ -166,3 +166,8 @@ def _remove(path: Path) -> None:
 
 if TYPE_CHECKING:
     _conforms: type[Tool] = ShellTool
+
+
+def _there(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the folders that exist: a sandbox cannot show others."""
+    return (folder for folder in folders if folder.is_dir())

@@ -261,6 +261,7 @@ class CallDesk:
             audience=work.conversation.audience,
             origin=work.turn.origin,
             requester=work.turn.requester,
+            readable=self._subject.granted,
         )
 
 

@@ -1,7 +1,7 @@
 """A host by the real wiring on a database, with the real engine, the real Telegram SDK and the real model client.
 
-Platform and model are servers on sockets. Time is fake: it passes quickly while `Wired.flowing`, so
-that waits of seconds cost milliseconds, and stands still otherwise.
+Platform and model are servers on sockets. Time is fake: it flows quickly while a test waits for
+something, so that waits of seconds cost milliseconds, and stands still otherwise.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bot.wiring.assembly import assemble
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.limits import Timing
 from core.backends.local.backend import LocalBackend
+from core.contracts.agents import PermissionMode
 from core.contracts.clock import FakeClock
 from core.contracts.delivery import OutboxState
 from core.engines.embedded import EmbeddedEngine
@@ -67,19 +68,17 @@ class Wired:
     model: OpenAIServer
     clock: FakeClock
 
-    async def flowing(self) -> None:
-        """Let time flow until cancelled."""
-        while True:
-            await asyncio.sleep(0.001)
-            await self.clock.advance(STEP)
+    async def passes(self, duration: timedelta) -> None:
+        """Let time pass at once."""
+        for _ in range(10):
+            await self.clock.advance(duration / 10)
 
-    async def until(self, condition: Callable[[], object], *, flow: bool = True) -> None:
-        """Wait until a condition over the platform or the model holds."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
+    async def until(self, condition: Callable[[], object], *, seconds: float = PATIENCE_SECONDS) -> None:
+        """Let time flow until a condition over the platform or the model holds."""
+        async with asyncio.timeout(seconds):
             while not condition():
                 await asyncio.sleep(0.001)
-                if flow:
-                    await self.clock.advance(STEP)
+                await self.clock.advance(STEP)
 
     async def until_settled(self) -> None:
         """Wait until nothing is pending: no event, no turn, no message."""
@@ -130,12 +129,13 @@ def asked(*, times: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def wired_settings(directory: Path, base_url: str, people: Sequence[str] = ()) -> Settings:
+def wired_settings(directory: Path, base_url: str, people: Sequence[str], mode: PermissionMode) -> Settings:
     """Return a configuration with one model, on a server, and more people who may talk."""
     settings = make_settings(directory)
     model = ModelSection(model="openai/m1", api_base=base_url, client=ClientKind.DIRECT)
     access = replace(settings.access, allow=(*settings.access.allow, *people))
-    return replace(settings, models={"main": model}, access=access)
+    agents = {name: replace(agent, permission_mode=mode) for name, agent in settings.agents.items()}
+    return replace(settings, models={"main": model}, access=access, agents=agents)
 
 
 @asynccontextmanager
@@ -146,6 +146,7 @@ async def wired(
     outcomes: Mapping[str, FakeOutcome] | None = None,
     file: bool = False,
     people: Sequence[str] = (),
+    mode: PermissionMode = PermissionMode.ASK,
 ) -> AsyncIterator[Wired]:
     """Run a host for the length of the block.
 
@@ -168,7 +169,7 @@ async def wired(
         backend = await stack.enter_async_context(
             LocalBackend(store=stores.transcripts, memory=memory, model=client, clock=clock, mask=redactor.mask)
         )
-        settings = wired_settings(directory, server.base_url, people)
+        settings = wired_settings(directory, server.base_url, people, mode)
         await ensure_agents(settings, backend, lambda path: path.mkdir(parents=True, exist_ok=True))
         channel = await stack.enter_async_context(
             TelegramChannel(token=TOKEN, api_base=telegram.api_base, clock=clock, mask=redactor.mask, timing=timing)

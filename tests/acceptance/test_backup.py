@@ -65,8 +65,8 @@ async def test_backups_are_taken_while_turns_run(tmp_path):
     place = make_place(tmp_path)
     async with running_host(place):
         talks = [asyncio.create_task(lodger(place, "run", "-p", f"remember that I like tea {n}")) for n in range(3)]
-        taken = [await lodger(place, "backup", f"{n}.tar") for n in range(3)]
+        taken = [await lodger(place, "backup", f"{n}.tar") for n in range(2)]
         assert [ran.code for ran in await asyncio.gather(*talks)] == [0, 0, 0]
-    assert [each.code for each in taken] == [0, 0, 0]
-    assert (await lodger(place, "restore", "2.tar", "--force")).code == 0
+    assert [each.code for each in taken] == [0, 0]
+    assert (await lodger(place, "restore", "1.tar", "--force")).code == 0
     assert (await lodger(place, "run", "-p", "what do you remember?")).code == 0

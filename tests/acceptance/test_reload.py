@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-from pathlib import Path
 
 import pytest
 
 from tests.acceptance.processes import OWNER, STRANGER, Place, lodger, make_place, openai_model, running_host
+from tests.acceptance.test_telegram_host import WAIT, said
 from tests.platforms.model_script import Answer, Call, Status
 from tests.platforms.openai_server import OpenAIServer
 from tests.platforms.telegram_server import TOKEN, TelegramServer
 
-WAIT = 20.0
 REFUSED = "The new configuration is refused"
 STARTED = "I have started with the last one that worked"
 
@@ -29,38 +28,30 @@ def place_for(tmp_path, telegram, **more):
     return make_place(tmp_path, telegram_base=telegram.api_base, token=TOKEN, **more)
 
 
-async def said(telegram, part: str, chat=OWNER):
-    await telegram.wait_for(lambda: [m for m in telegram.visible(chat) if part in m.text], timeout=WAIT)
-    return next(m for m in reversed(telegram.visible(chat)) if part in m.text)
+BAD = (
+    lambda text: f"{text}\n[host\n",  # (a) a syntax error
+    lambda text: text.replace("time_zone", "time_zoen"),  # (b) an unknown key
+    lambda text: "",  # (e) a writer that was killed
+    lambda text: text[: text.index("[access]") + 20],  # (e) half a file
+)
 
 
-def cut(text: str) -> str:
-    return text[: text.index("[access]") + 20]
-
-
-BAD = {
-    "(a) a syntax error": lambda text: f"{text}\n[host\n",
-    "(b) an unknown key": lambda text: text.replace("time_zone", "time_zoen"),
-    "(e) half a file": cut,
-    "(e) nothing of a file": lambda text: "",
-}
-
-
-@pytest.mark.parametrize("damage", BAD.values(), ids=BAD.keys())
-async def test_a_bad_edit_is_refused_the_turn_goes_on_and_the_next_start_uses_what_worked(tmp_path, telegram, damage):
+async def test_bad_edits_are_refused_the_turn_goes_on_and_the_next_start_uses_what_worked(tmp_path, telegram):
     """C73.1 and C73.2 for (a), (b), (e)."""
     release = asyncio.Event()
     async with OpenAIServer([Answer(text=["the ", "answer"], gates={1: release}), Answer(text="again")]) as model:
         place = place_for(tmp_path, telegram, model=openai_model(model.base_url))
+        good = place.config.read_text()
         async with running_host(place) as host:
             telegram.user_says(OWNER, "hello")
             await telegram.wait_for(lambda: model.bodies, timeout=WAIT)
-            place.config.write_text(damage(place.config.read_text()))
-            host.process.send_signal(signal.SIGHUP)
-            await said(telegram, REFUSED)
+            for number, damage in enumerate(BAD, start=1):
+                place.config.write_text(damage(good))
+                host.process.send_signal(signal.SIGHUP)
+                await telegram.wait_for(lambda n=number: len(refusals(telegram)) == n, timeout=WAIT)
             release.set()
             await said(telegram, "the answer")
-            assert len([m for m in telegram.visible(OWNER) if REFUSED in m.text]) == 1
+            assert len(refusals(telegram)) == len(BAD)
             await host.kill()
         async with running_host(place) as host:
             assert STARTED in host.output
@@ -68,6 +59,10 @@ async def test_a_bad_edit_is_refused_the_turn_goes_on_and_the_next_start_uses_wh
             await said(telegram, STARTED)
             telegram.user_says(OWNER, "hello")
             await said(telegram, "again")
+
+
+def refusals(telegram):
+    return [message for message in telegram.visible(OWNER) if REFUSED in message.text]
 
 
 async def test_a_corrected_file_is_taken_on_by_an_owners_command(tmp_path, telegram):
@@ -157,24 +152,19 @@ async def test_without_anything_that_worked_a_refused_file_ends_the_start_at_onc
     assert "line 1" in ended.err
 
 
-@pytest.mark.parametrize("mode", ["ask", "unrestricted"])
-async def test_an_agent_cannot_edit_the_configuration(tmp_path, telegram, mode):
+async def test_an_agent_that_asks_nobody_still_cannot_edit_the_configuration(tmp_path, telegram):
     """C73.4: by its file tool it is refused; by its shell it is not even there."""
-    arguments = json.dumps({"path": "../config.toml", "content": "[host\n"})
-    line = json.dumps({"command": "echo x > ../config.toml"})
-    script = [
-        Answer(calls=[Call("c1", "write", arguments)]),
-        Answer(calls=[Call("c2", "shell", line)]),
-        Answer(text="It stays."),
-    ]
-    async with OpenAIServer(script) as model:
+    arguments = json.dumps({"path": "../config.toml", "text": "[host\n"})
+    line = json.dumps({"command": "cat ../config.toml; echo x > ../config.toml"})
+    calls = [Call("c1", "write", arguments), Call("c2", "shell", line)]
+    async with OpenAIServer([Answer(calls=calls), Answer(text="It stays.")]) as model:
         place = place_for(tmp_path, telegram, model=openai_model(model.base_url))
-        text = place.config.read_text().replace("[agents.lodger]", f'[agents.lodger]\npermission_mode = "{mode}"')
+        text = place.config.read_text().replace("[agents.lodger]", '[agents.lodger]\npermission_mode = "unrestricted"')
         place.config.write_text(text)
         async with running_host(place):
             telegram.user_says(OWNER, "break it")
-            if mode == "ask":
-                card = await said(telegram, "May I run")
-                telegram.press(OWNER, card.id, card.buttons["Deny"])
             await said(telegram, "It stays.")
-        assert Path(place.config).read_text() == text
+        assert place.config.read_text() == text
+        written, run = (message["content"] for message in model.bodies[1]["messages"][-2:])
+        assert "config.toml" in str(written)
+        assert "No such file" in str(run)

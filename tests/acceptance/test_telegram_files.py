@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from tests.acceptance.processes import OWNER
 from tests.acceptance.telegram_talk import WAIT, new_part, talking, user_texts
 from tests.platforms.model_script import Answer, Call
 from tests.platforms.telegram_faults import Fault
@@ -37,22 +38,24 @@ def sends(talk, person, data, *, caption="", extra=None, **described):
 
 def paths_in(body):
     """Return the paths of files that the newest part of a request names."""
-    return [Path(json.loads(found)) for found in re.findall(r'bytes\): ("[^"]+")', new_part(body))] or [
-        Path(found) for found in re.findall(r"bytes\): (\S+)", new_part(body))
-    ]
+    return [Path(found) for found in re.findall(r"bytes\): (\S+)", new_part(body))]
 
 
-async def test_a_document_is_named_to_the_model_and_its_tool_reads_it(talk):
+async def test_a_document_is_named_to_the_model_whose_tools_read_it(talk):
     def reads(body):
-        return Answer(calls=[Call("c1", "read", json.dumps({"path": str(paths_in(body)[0])}))])
+        path = str(paths_in(body)[0])
+        copy = Call("c2", "shell", json.dumps({"command": f"cat {path} > copy.txt"}))
+        return Answer(calls=[Call("c1", "read", json.dumps({"path": path})), copy])
 
     talk.mind.on("see my plan", reads, Answer(text="I read it."))
-    sends(talk, 501, b"the word is teal\n", caption="see my plan", name="../plan $(x).txt", media_type="text/plain")
-    await talk.said("I read it.", 501)
+    sends(talk, OWNER, b"the word is teal\n", caption="see my plan", name="../plan $(x).txt", media_type="text/plain")
+    card = await talk.said("May I run")
+    talk.telegram.press(OWNER, card.id, card.buttons["Approve"])
+    await talk.said("I read it.")
     named, read = talk.mind.asked("see my plan")
     (path,) = paths_in(named)
     assert "the word is teal" in new_part(read)
-    assert path.read_bytes() == b"the word is teal\n"
+    assert (talk.place.workspace / "copy.txt").read_bytes() == path.read_bytes() == b"the word is teal\n"
     assert path.parent.parent == talk.place.data / "attachments"
     assert not set(path.name) & set("$()/ ")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -87,3 +88,14 @@ async def test_an_owner_nobody_has_heard_of_is_no_failure(world: World):
 async def test_a_store_that_fails_stops_nobody(world: World):
     await world.stores.database.close()
     assert await alerts(world, ALICE).tell("x", "Look.") == 0
+
+
+async def test_two_troubles_of_one_kind_within_a_second_are_both_told(world):
+    home = await talks_alone(world, ALICE, "telegram")
+    desk = alerts(world, ALICE)
+
+    await desk.tell("reload", "The first is refused.")
+    await world.clock.advance(timedelta(milliseconds=300))
+    await desk.tell("reload", "The second is refused.")
+
+    assert await told(world, home) == ["The first is refused.", "The second is refused."]

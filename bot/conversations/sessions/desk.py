@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -41,7 +41,7 @@ from core.contracts.ledger import TurnLedger
 from core.contracts.permissions import Approval, ApprovalState
 from core.contracts.runs import Turn, TurnState
 from core.contracts.secrets import Redactor
-from core.contracts.store import TranscriptStore
+from core.contracts.store import ConversationChange, TranscriptStore
 from core.contracts.tools import Toolset
 
 _SEARCHED = 1_000
@@ -179,7 +179,7 @@ class SessionDesk:
         if said.mode is QueueMode.INTERRUPT:
             await self._interrupt(conversation.id, event)
         elif said.mode is not None and said.mode is not conversation.queue_mode:
-            await ports.transcripts.update_conversation(replace(conversation, queue_mode=said.mode))
+            await ports.transcripts.change_conversation(conversation.id, ConversationChange(queue_mode=said.mode))
         async with ports.books.book(conversation.id) as book:
             await book.take(input_id, partial(ports.delivery.accept, event, conversation_id=conversation.id))
 

@@ -194,6 +194,7 @@ async def chat_host(
                 web=channel,
                 terminal=FakeChannel("terminal", clock=clock),
                 headless=FakeChannel("headless", clock=clock),
+                session=FakeChannel("session", clock=clock),
                 platforms=(),
             ),
             reload=_no_reload,

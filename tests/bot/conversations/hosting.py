@@ -293,7 +293,7 @@ async def no_platforms() -> AsyncIterator[Mapping[str, Diagnosable]]:
 
 def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> Parts:
     """Return what the wiring assembles a host from; doorbells are rung by the test, so there is no engine."""
-    local = {name: FeedChannel(name, clock) for name in ("web", "terminal", "headless")}
+    local = {name: FeedChannel(name, clock) for name in ("web", "terminal", "headless", "session")}
     return Parts(
         clock=clock,
         redactor=redactor,

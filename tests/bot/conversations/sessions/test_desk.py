@@ -81,12 +81,12 @@ async def staffed():
             mask=redactor.mask,
         )
         woken: list[str] = []
-        access = AccessDesk(stores.people, AccessRules())
+        access = AccessDesk(stores.people, AccessRules)
         decisions = DecisionDesk(
             ledger=stores.ledger,
             delivery=stores.delivery,
             people=stores.people,
-            approvers=("owner",),
+            approvers=lambda: ("owner",),
             clock=clock,
             zone=ZoneInfo("UTC"),
         )
