@@ -27,14 +27,14 @@ from core.stores.connection import Database
 from tests.bot.conversations.hosting import hosting
 
 _TURNS_BEFORE = 5
-_WRITES, _READS = "BEGIN IMMEDIATE", "BEGIN"
+WRITES, READS = "BEGIN IMMEDIATE", "BEGIN"
 """What a transaction begins with; each is one hop to a thread of the store."""
 
 
 async def measure(scale: Scale) -> AsyncIterator[Figure]:
     del scale
     counts = await plain_turn()
-    writes, reads = counts.pop(_WRITES), counts.pop(_READS)
+    writes, reads = counts.pop(WRITES), counts.pop(READS)
     yield Figure(name="a plain turn: commits", value=writes, unit="", target=COMMITS, digits=0)
     note = f"{writes} to write, {reads} to read"
     yield Figure(name="a plain turn: hops to the database", value=writes + reads, unit="", note=note, digits=0)

@@ -51,9 +51,10 @@ class Model:
         if self._held:
             gates[self._held.pop(0)] = asyncio.Event()
         waiting = unanswered(body["messages"])
-        for word, behind in waiting:
-            if not calls_in(behind) and (commands := self._commands(word)):
-                return Answer(text=[""], calls=[self._call(command) for command in commands], gates=gates)
+        made = {command for command, _ in outcomes(body["messages"])}
+        for word, _ in waiting:
+            if fresh := [command for command in self._commands(word) if command not in made]:
+                return Answer(text=[""], calls=[self._call(command) for command in fresh], gates=gates)
         text = heard(waiting)
         return Answer(text=[BEGUN, text.removeprefix(BEGUN)], gates=gates)
 
@@ -94,12 +95,13 @@ def words_in(behind: Sequence[dict[str, Any]]) -> list[str]:
     return [text for message in behind if message["role"] == "assistant" for text in _texts(message) if text]
 
 
-def calls_in(behind: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [call for message in behind for call in message.get("tool_calls", ())]
-
-
-def results_in(behind: Sequence[dict[str, Any]]) -> list[str]:
-    return ["\n".join(_texts(message)) for message in behind if message["role"] == "tool"]
+def outcomes(messages: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Return every command that was called, with what the model was told of it, in the order of the results."""
+    calls = {
+        call["id"]: call["function"]["arguments"] for message in messages for call in message.get("tool_calls", ())
+    }
+    told = [(message["tool_call_id"], "\n".join(_texts(message))) for message in messages if message["role"] == "tool"]
+    return [(json.loads(calls[call_id])["command"], text) for call_id, text in told]
 
 
 def _texts(message: dict[str, Any]) -> list[str]:

@@ -93,7 +93,7 @@ class HostProcess:
     def output(self) -> str:
         return "\n".join(self.lines)
 
-    async def wait_line(self, text: str, seconds: float = 20.0) -> str:
+    async def wait_line(self, text: str, seconds: float = 60.0) -> str:
         """Return the first line that holds `text`."""
         async with asyncio.timeout(seconds):
             while True:
@@ -104,7 +104,7 @@ class HostProcess:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 30.0) -> int:
+    async def stop(self, number: signal.Signals = signal.SIGTERM, seconds: float = 60.0) -> int:
         """Send a signal and return the exit code."""
         if self.process.returncode is None:
             self.process.send_signal(number)

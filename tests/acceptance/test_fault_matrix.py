@@ -99,9 +99,7 @@ def called(name: str, **arguments: str) -> tuple[Answer, ...]:
 
 
 PLAIN = Story("plain", plain, ("The answer.",), lambda: (Answer(text="The answer."),))
-LONG = Story(
-    "long", plain, ("Paragraph 0:", "Paragraph 5:", "Paragraph 10:"), lambda: (Answer(text=LONG_TEXT),)
-)
+LONG = Story("long", plain, ("Paragraph 0:", "Paragraph 5:", "Paragraph 10:"), lambda: (Answer(text=LONG_TEXT),))
 STREAMED = Story("streamed", streamed, ("It begins here and goes on and ends.",), gated)
 CARD = Story("card", approved, ("Approved by Alice", "It is done."), lambda: called("shell", command=LINE))
 FILE = Story("file", plain, ("", "It is done."), lambda: called("send_file", path="report.txt"))

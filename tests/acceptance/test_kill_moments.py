@@ -25,11 +25,10 @@ from tests.acceptance.kill_kit import (
     RULES,
     Model,
     Scene,
-    calls_in,
     heard,
     let_pass,
+    outcomes,
     require_transcript,
-    results_in,
     segments,
     serving_host,
     starting_host,
@@ -52,15 +51,15 @@ SHARE_OF_STARTS = 0.2
 LONGEST_START_SECONDS = 1.5
 THINKING_SECONDS = 0.06
 LONGEST_LIFE_SECONDS = 3600.0
-ASK = f'{RULES}[[permissions.rules]]\ntool = "shell"\nmatch = "test asked"\naction = "always_ask"\n'
+ASK = f'{RULES}[[permissions.rules]]\ntool = "shell"\nmatch = "sh asked.sh"\naction = "always_ask"\n'
+SCRIPT = "sleep 0.05; echo $1 >> ran.txt; sleep 0.05\n"
 OF_THE_HOST = ("May I run", "Approved by", "Your message is queued")
 
 
 def commands_of(word: str) -> list[str]:
     """Return what an errand runs; whatever else is said is only heard."""
     kind = word.partition("-")[0]
-    asked = "test asked; " if kind == "asked" else ""
-    return [f"{asked}sleep 0.05; echo {word} >> ran.txt; sleep 0.05"] if kind in KINDS else []
+    return [f"sh {kind}.sh {word}"] if kind in KINDS else []
 
 
 def thinking() -> asyncio.Event:
@@ -87,13 +86,8 @@ class Moments:
         """Its update was handed out; what an earlier kill left undone may go on as well."""
         return not self.scene.telegram.updates.is_polled
 
-    def _told(self, errand: str) -> list[list[str]]:
-        """Return the results that stood behind the errand, for every request that told of it."""
-        talks = [segments(seen.body["messages"]) for seen in self.scene.requests]
-        return [results_in(behind) for talk in talks for word, behind in talk if word == errand]
-
     def _thinks(self, errand: str) -> bool:
-        return bool(self._told(errand))
+        return any(word == errand for seen in self.scene.requests for word, _ in segments(seen.body["messages"]))
 
     def _asks(self, errand: str) -> bool:
         return any(errand in text for text in self.scene.shown()) or self._ran(errand)
@@ -102,14 +96,13 @@ class Moments:
         return errand in self.scene.ran() or self._concludes(errand)
 
     def _concludes(self, errand: str) -> bool:
-        return any(self._told(errand))
+        told = [command for seen in self.scene.requests for command, _ in outcomes(seen.body["messages"])]
+        return any(command.endswith(errand) for command in told)
 
     def _sends(self, errand: str) -> bool:
         """The call has arrived; whether its answer still reaches the host is chance."""
-        calls = self.scene.telegram.calls_of("sendMessage")
-        return any(f"Heard {errand}." in call.params.get("text", "") for call in calls) or bool(
-            self.scene.heard()[errand]
-        )
+        texts = [call.params.get("text", "") for call in self.scene.telegram.calls if "Message" in call.method]
+        return any(f"Heard {errand}." in text for text in texts)
 
 
 @asynccontextmanager
@@ -167,6 +160,8 @@ async def test_nothing_is_lost_and_nothing_happens_twice_whenever_the_host_is_ki
     async with TelegramServer(TOKEN) as telegram, model.server as server:
         settings = openai_model(server.base_url)
         place = make_place(tmp_path, telegram_base=telegram.api_base, token=TOKEN, model=settings, more=ASK)
+        for kind in KINDS:
+            (place.workspace / f"{kind}.sh").write_text(SCRIPT)
         scene = Scene(place, telegram, model)
         async with approving(scene):
             await run_errands(scene, random.Random(seed))
@@ -180,11 +175,11 @@ async def test_nothing_is_lost_and_nothing_happens_twice_whenever_the_host_is_ki
 def require_one_run_each(scene: Scene) -> None:
     """Every errand has one call with one result; it ran once, or is told to be unknown."""
     lines = Counter(scene.ran())
-    for word, behind in segments(scene.requests[-1].body["messages"]):
-        told = results_in(behind)
-        assert len(calls_in(behind)) == len(told) == len(commands_of(word)), word
-        for result in told:
-            assert lines[word] == 1 or (lines[word] == 0 and "unknown" in result), (word, result)
+    told = outcomes(scene.requests[-1].body["messages"])
+    assert sorted(command for command, _ in told) == sorted(c for word in scene.said for c in commands_of(word))
+    for command, result in told:
+        count = lines[command.split()[-1]]
+        assert count == 1 or (count == 0 and "unknown" in result), (command, result)
 
 
 def require_chat(scene: Scene) -> int:

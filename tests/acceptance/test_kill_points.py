@@ -18,10 +18,9 @@ from tests.acceptance.kill_kit import (
     WAIT,
     happens,
     let_pass,
+    outcomes,
     require_sound,
-    results_in,
     scene,
-    segments,
     serving_host,
     starting_host,
     until,
@@ -111,7 +110,7 @@ async def test_killed_after_the_effect_of_a_tool_and_before_its_result_is_stored
             assert await host.process.wait() == -9
         await require_sound(lives)
         assert lives.ran() == ["first", "second", "third"]
-        first, second, third = results_in(segments(lives.requests[-1].body["messages"])[0][1])
+        first, second, third = (text for _, text in outcomes(lives.requests[-1].body["messages"]))
         assert "fine" in first
         assert "unknown" in second
         assert "unknown" not in third

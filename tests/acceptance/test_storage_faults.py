@@ -247,7 +247,7 @@ async def test_a_second_signal_ends_a_host_whose_turn_does_not_end_and_the_next_
             await until(lambda: model.bodies)
             host.process.send_signal(signal.SIGTERM)
             await host.wait_line("Waiting for running turns", WAIT)
-            assert await host.stop(signal.SIGTERM, seconds=15.0) == 0
+            assert await host.stop(signal.SIGTERM, seconds=19.0) == 0
             assert "Traceback" not in host.output
         del echo.gates["slowly"]
         async with running_host(place):

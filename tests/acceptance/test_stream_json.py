@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from bot.sockets import socket_path
-from tests.acceptance.processes import make_place, openai_model, running_host
+from tests.acceptance.processes import lodger, make_place, openai_model, running_host
 from tests.acceptance.session_client import BOUND_SECONDS, require_whole, resumed, session
 from tests.platforms.model_script import Answer, Call
 from tests.platforms.openai_server import OpenAIServer
@@ -246,12 +246,14 @@ async def test_an_ended_input_leaves_an_open_question_to_others(tmp_path):
             client.process.stdin.close()
             assert await client.left() == 3
         (asked,) = client.all("approval_opened")
+        decided = await lodger(place, "approvals", asked["approval_id"], "deny", "--reason", "not today")
+        assert (decided.code, decided.out) == (0, "Denied.\n")
         async with session(place, *resumed(client)) as again:
-            assert again.session["state"] == "parked"
-            await again.send("decision", approval_id=asked["approval_id"], choice="deny")
-            await again.wait("result")
+            assert "not today" in (await again.wait("result"))["text"]
             assert await again.end() == 0
     require_whole(client, again)
+    (settled,) = again.all("approval_settled")
+    assert (settled["state"], settled["feedback"]) == ("denied", "not today")
 
 
 async def test_broken_input_is_answered_by_its_line_and_ends_nothing(tmp_path):

@@ -12,7 +12,7 @@ from tests.platforms.model_script import Answer, Call
 from tests.platforms.openai_server import OpenAIServer
 from tests.platforms.telegram_server import TOKEN, TelegramServer
 
-WAIT = 20.0
+WAIT = 40.0
 
 
 @pytest.fixture

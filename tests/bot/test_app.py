@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from bot.app import _give_up
@@ -85,3 +88,32 @@ async def test_an_unknown_queue_is_nobodys_business(opened):
     async with opened() as host:
         await _give_up(host.app)("elsewhere", Address(channel="x", account="y", chat="z").key, RuntimeError("bug"))
         assert host.seen() == []
+
+
+class Struggling:
+    """A router that breaks twice before it can give something up."""
+
+    def __init__(self, inner) -> None:
+        self._inner, self._failures = inner, 2
+
+    async def give_up(self, key: str) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise RuntimeError
+        await self._inner.give_up(key)
+
+
+async def test_owners_are_told_once_however_often_giving_up_fails(opened):
+    """It is tried again each time, later and later."""
+    async with opened() as host:
+        await host.says("/help")
+        host.channel.messages.clear()
+        gave_up = _give_up(replace(host.app, router=Struggling(host.app.router)))
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                await gave_up(INBOX_QUEUE, HERE.key, ValueError("bug"))
+            await host.passes(timedelta(seconds=8))
+        assert host.texts() == []
+        await gave_up(INBOX_QUEUE, HERE.key, ValueError("bug"))
+        await host.settle()
+        assert [text for text in host.texts() if "I gave up on something in inbox" in text] == host.texts()[:1]

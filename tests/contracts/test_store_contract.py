@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from core.contracts.agents import Audience, PermissionMode
+from core.contracts.agents import Audience, PermissionMode, QueueMode
 from core.contracts.errors import ConversationBusy, InvalidInput, NotFound, StaleClaim
 from core.contracts.events import MessageStored, RunFinished, TextDelta, UsageReported
 from core.contracts.ids import AgentId, ConversationId, RunId, TurnId
 from core.contracts.ledger import CallState
 from core.contracts.messages import Role, TextPart
 from core.contracts.runs import RunStatus, StopReason, Usage
+from core.contracts.store import ConversationChange
 from tests.core.stores.samples import (
     AGENT,
     CONVERSATION,
@@ -371,3 +372,34 @@ async def test_a_turns_usage_is_the_sum_of_its_runs(world: World):
     total = await world.stores.transcripts.usage_since(TurnId("turn-1"))
     assert total == Usage(input_tokens=15, output_tokens=1, cost_usd=0.25, estimated=True)
     assert await world.stores.transcripts.usage_since(TurnId("turn-x")) == Usage()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"paused": True},
+        {"permission_mode": PermissionMode.UNRESTRICTED},
+        {"queue_mode": QueueMode.INTERRUPT},
+        {"paused": True, "permission_mode": PermissionMode.ASK},
+    ],
+)
+async def test_a_change_sets_what_it_names_and_nothing_else(world: World, change):
+    claim = await seed(world)
+    await world.stores.transcripts.change_conversation(CONVERSATION, ConversationChange(**change))
+    expected = replace(conversation(), epoch=claim.epoch, **change)
+    assert await world.stores.transcripts.conversation(CONVERSATION) == expected
+
+
+async def test_a_pause_is_taken_back_by_a_change(world: World):
+    await seed(world)
+    for paused in (True, False):
+        await world.stores.transcripts.change_conversation(CONVERSATION, ConversationChange(paused=paused))
+        assert (await world.stores.transcripts.conversation(CONVERSATION)).paused is paused
+
+
+async def test_a_change_of_a_conversation_that_does_not_exist_is_not_found(world: World):
+    await seed(world)
+    with pytest.raises(NotFound):
+        await world.stores.transcripts.change_conversation(ConversationId("conv-x"), ConversationChange(paused=True))
+    assert not (await world.stores.transcripts.conversation(CONVERSATION)).paused

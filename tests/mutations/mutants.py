@@ -11,6 +11,7 @@ ADMISSION = f"{INVARIANTS}/test_invariant_06_memory_admission.py"
 GUARDS = f"{INVARIANTS}/test_invariant_08_guards_before_mode.py"
 APPROVALS = f"{INVARIANTS}/test_invariant_09_bound_approvals.py"
 ORIGIN = f"{INVARIANTS}/test_invariant_12_sealed_origin.py"
+VIEW = "tests/core/backends/local/test_view.py"
 CONFLICTS = "tests/core/turns/test_conflicting_calls.py"
 ANSWERS = "tests/core/turns/test_answers.py"
 LOOP = "tests/core/turns/test_loop.py"
@@ -138,7 +139,7 @@ MUTANTS = (
         file="core/backends/local/view.py",
         old="        if stored is not None:\n            yield stored\n        else:\n",
         new="        if stored is not None:\n            yield stored\n        elif call is None:\n",
-        tests=(f"{TRANSCRIPTS}::test_whatever_the_rows_are_the_view_is_valid_and_grows_with_them",),
+        tests=(f"{VIEW}::test_a_missing_result_says_that_nobody_knows",),
     ),
     Mutant(
         name="a parked call settled",

@@ -199,3 +199,18 @@ async def test_what_is_no_album_is_sent_by_itself(opened):
         rows = await host.stores.delivery.new_events(HERE.key)
         first = rows[0].id
         assert [[row.id - first for row in together] for together in sent_together(rows)] == [[0], [1, 3], [2], [4]]
+
+
+async def test_a_late_part_of_an_album_that_was_for_the_agent_is_for_it_too(opened):
+    """In a group one part alone carries the mention."""
+    async with opened() as host:
+        await admitted(host)
+        more = {"who": BOB, "where": GROUP, "privacy": Privacy.PRIVATE_GROUP}
+        await arrives(host, photo("p1", "@agent which?"), **more)
+        await pauses(host, GROUP)
+        await arrives(host, photo("p2", addressed=False), **more)
+        await pauses(host, GROUP)
+        assert asked(host) == [["@agent which?"], ["[p2.jpg]"]]
+        await arrives(host, photo("p3", album="mg2", addressed=False), **more)
+        await pauses(host, GROUP)
+        assert len(asked(host)) == 2

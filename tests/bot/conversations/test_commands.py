@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.config.model import GroupTalk
 from bot.conversations.command_calls import Who
 from bot.conversations.commands import COMMANDS, menus, parse_command
 from channels.contract import MenuScope
-from core.contracts.addresses import MessageBody
+from core.contracts.addresses import MessageBody, Sender
 from core.contracts.agents import PermissionMode
 from core.contracts.delivery import INBOX_QUEUE
 from core.models.scripted import asks, says, tool_call
 from core.sandbox.fake import FakeOutcome
-from tests.bot.conversations.grouping import GROUP, admitted, mentions
-from tests.bot.conversations.hosting import ALICE, HERE, MIKE, OPAL, SAM, hosting
+from tests.bot.conversations.grouping import BOB, GROUP, admitted, mentions, talks
+from tests.bot.conversations.hosting import ALICE, HERE, MIKE, OPAL, SAM, hosting, make_settings
 
 ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'))
 MADE = {"make x": FakeOutcome(output=b"made")}
@@ -357,3 +360,37 @@ async def test_a_command_is_answered_while_its_conversation_is_busy(opened):
         await host.ring(INBOX_QUEUE, HERE.key)
         await host.settle()
         assert "You are Alice" in host.texts()[-1]
+
+
+async def test_what_is_not_addressed_gives_no_command_where_every_message_is_heard(tmp_path):
+    """It may come from nobody whose rights can be looked at, such as an anonymous administrator."""
+    settings = make_settings(tmp_path)
+    hears_all = replace(settings, access=replace(settings.access, groups=GroupTalk.ALL))
+    async with hosting(tmp_path, says("one"), says("two"), settings=hears_all) as host:
+        await admitted(host)
+        await mentions(host, "hello")
+        before = await host.conversation_id(GROUP)
+        await talks(host, "/new", who=Sender(identity="telegram:-100", name="anonymous admin"))
+        assert await host.conversation_id(GROUP) == before
+        assert host.texts(GROUP) == ["one", "two"]
+
+
+@pytest.mark.parametrize("command", ["/new", "/pause", "/mode strict"])
+async def test_what_is_forwarded_gives_no_command_and_is_something_to_say(opened, command):
+    async with opened() as host:
+        await host.says("hello")
+        before = await host.backend.get_conversation(await host.conversation_id())
+        await host.arrives(MessageBody(text=command, forwarded_from="Sam"))
+        await host.settle()
+        now = await host.backend.get_conversation(await host.conversation_id())
+        assert (now.id, now.paused, now.permission_mode) == (before.id, before.paused, before.permission_mode)
+        assert len(host.model.requests) == 2
+
+
+async def test_a_member_of_a_group_does_not_undo_what_an_owner_had_remembered(opened):
+    async with opened() as host:
+        await admitted(host)
+        await host.says("/remember the door code is kept at the desk")
+        (commit,) = await host.memory.log(host.agent.memory_id, limit=1)
+        await mentions(host, f"/memory undo {commit.revision}", who=BOB)
+        assert (await host.memory.log(host.agent.memory_id, limit=1)) == (commit,)

@@ -6,13 +6,16 @@ from datetime import timedelta
 
 import pytest
 
+from bot.config.model import PermissionSettings
 from bot.conversations.groups import NOT_AN_OWNER, GroupDesk
 from core.contracts.addresses import MembershipBody, MessageBody, OutboundItem, PressBody, Privacy, TextContent
 from core.contracts.delivery import InboxState
 from core.contracts.errors import SendRejected, StoreUnavailable
+from core.contracts.messages import ReturnOutcome
 from core.contracts.people import PlaceState
-from core.contracts.permissions import PersonRole
+from core.contracts.permissions import Action, PersonRole
 from core.models.scripted import asks, says, tool_call
+from core.permissions.rules import make_rule
 from core.sandbox.fake import FakeOutcome
 from tests.bot.conversations.grouping import (
     BOB,
@@ -28,7 +31,7 @@ from tests.bot.conversations.grouping import (
     presses,
     talks,
 )
-from tests.bot.conversations.hosting import ALICE, MIKE, OPAL, SAM, chat, hosting
+from tests.bot.conversations.hosting import ALICE, MIKE, OPAL, SAM, chat, hosting, make_settings
 
 ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'))
 MADE = {"make x": FakeOutcome(output=b"made")}
@@ -320,3 +323,15 @@ async def test_a_decision_that_is_cut_off_between_two_steps_is_done_again(opened
         assert (await place_of(host)).state is state
         assert host.channel.acknowledgements[-1][1] in {"I work here now.", "I have left."}
         assert host.channel.left == ([] if allow else [GROUP] * len(host.channel.left))
+
+
+@pytest.mark.parametrize("who", [MIKE, BOB], ids=["listed", "there alone"])
+async def test_a_rule_for_members_binds_everybody_in_an_admitted_group(tmp_path, who):
+    deny = make_rule(tool="read", action=Action.DENY, role=PersonRole.MEMBER)
+    settings = make_settings(tmp_path, permissions=PermissionSettings(rules=(deny,)))
+    asking = asks(tool_call("a", "read", '{"path":"plan.txt"}'))
+    async with hosting(tmp_path, asking, says("I may not."), settings=settings) as host:
+        (tmp_path / "workspace" / "plan.txt").write_text("internal")
+        await admitted(host)
+        await mentions(host, "read it", who=who)
+        assert [found.outcome for found in await host.returns(GROUP)] == [ReturnOutcome.DENIED]

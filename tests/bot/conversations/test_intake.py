@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -308,3 +309,18 @@ def test_any_name_is_one_short_visible_file(name):
     assert not safe.startswith(".")
     assert not set(safe) & set("/\\\0\n<> ")
     assert safe_name(safe) == safe
+
+
+async def test_the_agent_reads_what_came_with_a_message_where_it_is_told_to_be(tmp_path):
+    def read_it(request):
+        parts = [part for message in request.messages for part in message.parts if isinstance(part, ReminderPart)]
+        (told,) = [part.text for part in parts if part.kind == "attachments"]
+        return asks(tool_call("a", "read", json.dumps({"path": told.rsplit("): ", 1)[1].strip()})))
+
+    async with hosting(tmp_path, read_it, says("ok")) as host:
+        host.channel.files["h"] = b"hello from the file"
+        file = Attachment(handle="h", name="a.txt", media_type="text/plain")
+        await host.arrives(MessageBody(text="read it", attachments=(file,)))
+        await host.settle()
+        (found,) = await host.returns()
+        assert "hello from the file" in found.parts[0].text

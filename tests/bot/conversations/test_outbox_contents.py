@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from bot.conversations.outbox import masked, notice
+from channels.fake import FakeChannel
 from core.contracts.addresses import Address, FileContent, OutboundItem, ReactionContent, Removal, TextContent
 from core.contracts.delivery import Binding, OutboxState, chat_key
 from core.contracts.errors import ChannelDown, ChatMoved, SendLimited, SendRejected, SendUnknown, TextTooLong
 from core.contracts.ids import AgentId, ConversationId
-from tests.bot.conversations.posting import ONE, posting
+from tests.bot.conversations.posting import ONE, TWO, posting
 from tests.core.stores.samples import seed, turn
 
 UNKNOWN = "It is not known whether report.pdf arrived."
@@ -245,3 +247,36 @@ async def test_an_edit_of_a_message_in_a_chat_that_moved_is_posted_there(post):
     post.channel.fail_next(ChatMoved("upgraded", chat="-100"))
     await post.deliver()
     assert (post.texts(), post.texts(moved)) == (["draft"], ["final"])
+
+
+class MovingChannel(FakeChannel):
+    """Learns that the first chat moved only at the end of an upload, which waits for `go`."""
+
+    def __init__(self, name, **more) -> None:
+        super().__init__(name, **more)
+        self.uploading, self.go = asyncio.Event(), asyncio.Event()
+
+    async def deliver(self, item: OutboundItem) -> str:
+        if item.address == ONE:
+            self.uploading.set()
+            await self.go.wait()
+            raise ChatMoved("upgraded", chat=TWO.chat)
+        return await super().deliver(item)
+
+
+async def test_a_chat_that_moves_while_a_file_goes_up_gets_it_once_and_no_excuse(post, report):
+    """The move is also told by an event, before the upload learns of it."""
+    channel = MovingChannel("fake", capabilities=post.channel.capabilities, clock=post.clock)
+    post.channel = channel
+    post.start()
+    await post.store.post([report])
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        group.create_task(post.deliverer.deliver_chat(chat_key(ONE)))
+        await channel.uploading.wait()
+        await post.store.migrate_chat(ONE, TWO.chat)
+        await post.deliverer.deliver_chat(chat_key(TWO))
+        channel.go.set()
+    await post.later(timedelta(seconds=30))
+    assert post.texts(TWO) == ["report.pdf\n\nHere it is."]
+    assert post.done_files == ["report.pdf"]
+    assert await post.state("file") is OutboxState.SENT

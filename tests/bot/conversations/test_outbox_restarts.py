@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from datetime import timedelta
 
@@ -10,8 +11,11 @@ import pytest
 from bot.conversations.outbox import notice
 from channels.fake import FakeChannel
 from core.contracts.addresses import TextContent
-from core.contracts.delivery import OutboxState, chat_key
+from core.contracts.delivery import OUTBOX_QUEUE, OutboxState, chat_key
+from core.contracts.engine import Again, WorkItem
 from core.contracts.errors import ChannelDown, SendLimited, SendUnknown
+from core.engines.embedded import EmbeddedEngine
+from core.engines.inmemory import InMemoryWorkItems
 from tests.bot.conversations.posting import ONE, posting
 
 
@@ -134,3 +138,38 @@ async def test_a_final_edit_that_fails_over_and_over_never_becomes_a_second_mess
         assert [text.rstrip(".") for text in post.texts()] == ["the answer"]
     assert await post.state("t/1") is OutboxState.SENT
     assert post.texts() == ["the answer"]
+
+
+async def lives(post, items: InMemoryWorkItems, **ports) -> None:
+    """Let a process answer its doorbells once, and end."""
+    deliverer, answered = post.start(**ports), asyncio.Event()
+
+    async def answer(key: str) -> Again | None:
+        try:
+            return await deliverer.deliver_chat(key)
+        finally:
+            answered.set()
+
+    async def give_up(queue: str, key: str, error: Exception) -> None:
+        raise AssertionError
+
+    run = asyncio.create_task(EmbeddedEngine(items, post.clock).run({OUTBOX_QUEUE: answer}, give_up))
+    async with asyncio.timeout(5):
+        await answered.wait()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    run.cancel()
+    await asyncio.wait([run])
+
+
+async def test_what_waits_for_a_platform_is_sent_by_the_next_start_that_has_it(post):
+    """A command that takes the directory without platforms must not put them to sleep."""
+    items = InMemoryWorkItems()
+    await post.store.post([notice("t/1", ONE, "hi")])
+    with items.transaction() as tx:
+        bell = WorkItem(id="bell", queue=OUTBOX_QUEUE, key=chat_key(ONE), due_at=post.clock.now())
+        EmbeddedEngine(items, post.clock).submit(tx, bell)
+    await lives(post, items, channels={})
+    assert post.texts() == []
+    await lives(post, items)
+    assert post.texts() == ["hi"]

@@ -9,6 +9,7 @@ import pytest
 
 from bot.config.model import DirectMessages
 from bot.conversations.pairing import CODE_LIVES
+from core.contracts.addresses import MessageBody
 from core.models.scripted import says
 from tests.bot.conversations.hosting import ALICE, MIKE, OPAL, SAM, chat, hosting, make_settings
 
@@ -113,3 +114,13 @@ async def test_an_owner_needs_no_code(opened):
         await host.clock.advance(timedelta(days=1))
         await host.says("hi", who=ALICE)
         assert host.texts() == ["Hello Sam"]
+
+
+async def test_a_code_that_an_owner_forwards_lets_nobody_in(opened):
+    """A stranger writes "/pair CODE", and the owner only shows it to the agent."""
+    async with opened() as host:
+        code = await code_of_sam(host)
+        await host.arrives(MessageBody(text=f"/pair {code}", forwarded_from="Sam"))
+        await host.settle()
+        assert not await host.stores.people.is_admitted(SAM.identity)
+        assert "paired" not in await host.audited()

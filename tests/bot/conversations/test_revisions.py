@@ -292,3 +292,12 @@ async def test_an_edit_by_somebody_who_is_not_let_in_reaches_nobody(opened):
         await host.arrives(MessageBody(text="hi"), who=BOB, where=GROUP, privacy=Privacy.PRIVATE_GROUP, key="g")
         await arrives(host, EditBody(message_key="g", text="/help"))
         assert len(host.texts(GROUP)) == 1
+
+
+async def test_a_waiting_message_that_became_a_command_runs_no_other_when_it_is_edited_again(opened):
+    async with opened() as host:
+        await host.says("/pause")
+        await happens(host, MessageBody(text="note"), key="m")
+        for text in ("/remember a", "/remember b"):
+            await happens(host, EditBody(message_key="m", text=text))
+        assert sum("Remembered" in text for text in host.texts()) == 1

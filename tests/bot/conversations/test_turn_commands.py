@@ -8,16 +8,21 @@ from dataclasses import replace
 
 import pytest
 
+from bot.conversations import rights_commands, turn_commands
+from bot.conversations.command_calls import CommandCall, CommandPorts
 from bot.conversations.reception import PAUSED
 from core.contracts.addresses import MessageBody
-from core.contracts.agents import QueueMode
+from core.contracts.agents import PermissionMode, QueueMode
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE
+from core.contracts.errors import StoreUnavailable
 from core.contracts.messages import visible_text
 from core.contracts.runs import TurnOutcome
 from core.models.scripted import ScriptedStep, asks, says, tool_call
 from core.sandbox.fake import FakeOutcome
 from tests.bot.conversations.grouping import BOB, GROUP, admitted, mentions
-from tests.bot.conversations.hosting import ALICE, HERE, MIKE, OPAL, hosting, make_settings
+from tests.bot.conversations.hosting import ALICE, BOUND_SECONDS, HERE, MIKE, OPAL, hosting, make_settings
+from tests.bot.conversations.queueing import fresh_worker, looks, queue
+from tests.core.turns.dying import Dying
 
 ASKING = asks(tool_call("a", "shell", '{"command":"make x"}'))
 MADE = {"make x": FakeOutcome(output=b"made")}
@@ -220,3 +225,116 @@ async def test_in_such_a_conversation_no_message_takes_the_short_way(opened, com
         await host.says(command)
         await host.arrives(MessageBody(text="hi"))
         assert [bell.queue for bell in host.bells] == [INBOX_QUEUE]
+
+
+def ports_of(host) -> CommandPorts:
+    return host.app.router._ports.reception._ports.commands._ports
+
+
+async def given(host, rest: str = "") -> CommandCall:
+    """Return a command of the owner, with the conversation as it is now."""
+    return CommandCall(
+        event=(await host.stores.delivery.inbox_of(HERE.key))[0].event,
+        who=await host.app.router._ports.access.standing(ALICE),
+        rest=rest,
+        binding=await host.stores.delivery.binding(HERE.key),
+        agent=host.agent,
+        conversation=await conversation(host),
+    )
+
+
+async def test_a_resume_that_died_half_way_is_finished_when_it_is_given_again(opened):
+    """That nothing is paused was committed, and the doorbell was not."""
+    async with opened() as host:
+        await host.says("/pause")
+        await host.says("waiting")
+        ports = ports_of(host)
+        with pytest.raises(StoreUnavailable):
+            await turn_commands.resume(replace(ports, people=Dying(ports.people, "record")), await given(host))
+        assert not (await conversation(host)).paused
+        await host.says("/resume")
+        assert host.texts()[-2:] == ["I am not paused.", "one"]
+
+
+async def test_a_new_conversation_leaves_nothing_waiting_in_a_paused_one_wherever_it_dies(opened):
+    async with opened() as host:
+        await host.says("/pause")
+        await host.says("waiting")
+        old, ports = await host.conversation_id(), ports_of(host)
+        with pytest.raises(StoreUnavailable):
+            await turn_commands.new(replace(ports, delivery=Dying(ports.delivery, "bind")), await given(host))
+        assert await host.conversation_id() == old
+        assert not (await conversation(host)).paused
+        await host.settle()
+        assert host.texts()[-1] == "one"
+        await host.says("/new")
+        assert await host.conversation_id() != old
+
+
+class HeldLedger:
+    """Lets no turn begin before `go`; tells in `reached` that one is about to."""
+
+    def __init__(self, inner) -> None:
+        self._inner = inner
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def begin_turn(self, *args, **more):
+        self.reached.set()
+        await self.go.wait()
+        return await self._inner.begin_turn(*args, **more)
+
+
+class EarlierLedger:
+    """Says that a turn is open which ended meanwhile, as one that was asked just before."""
+
+    def __init__(self, inner, turn) -> None:
+        self._inner, self._turn = inner, turn
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def open_turn(self, conversation_id):
+        return self._turn
+
+
+async def test_a_stop_that_came_too_late_for_its_turn_does_not_stop_the_next(opened):
+    async with opened(says("one"), asks(looks("a")), says("two")) as host:
+        await host.says("hello")
+        ended, held = await host.latest_turn(), HeldLedger(host.stores.ledger)
+        worker = fresh_worker(host, ledger=held)
+        ports = replace(ports_of(host), ledger=EarlierLedger(host.stores.ledger, ended), wake_cancel=worker.wake_cancel)
+        await queue(host, "next")
+        async with asyncio.timeout(BOUND_SECONDS), asyncio.TaskGroup() as group:
+            group.create_task(worker.advance(await host.conversation_id()))
+            await held.reached.wait()
+            await turn_commands.cancel(ports, await given(host))
+            held.go.set()
+        assert (await host.latest_turn()).outcome is TurnOutcome.COMPLETED
+
+
+async def test_commands_that_were_given_at_once_in_two_places_both_hold(opened):
+    """A stricter mode is not lost to a pause that had read the conversation before."""
+    async with opened() as host:
+        await host.says("hello")
+        ports, strict, paused = ports_of(host), await given(host, "strict"), await given(host)
+        await rights_commands.mode(ports, strict)
+        await turn_commands.pause(ports, paused)
+        after = await turn_commands.queue(ports, replace(paused, rest="after_turn"))
+        now = await conversation(host)
+        assert "Queue mode of this conversation" in after
+        assert (now.permission_mode, now.paused, now.queue_mode) == (PermissionMode.STRICT, True, QueueMode.AFTER_TURN)
+
+
+async def test_a_member_of_a_group_does_not_undo_an_owners_pause(opened):
+    async with opened() as host:
+        await admitted(host)
+        await mentions(host, "/pause", who=ALICE)
+        await mentions(host, "waits")
+        old = await host.conversation_id(GROUP)
+        for command in ("/resume", "/new"):
+            await mentions(host, command, who=BOB)
+        assert await host.conversation_id(GROUP) == old
+        assert (await conversation(host, GROUP)).paused

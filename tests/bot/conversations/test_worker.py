@@ -11,7 +11,7 @@ from core.contracts.addresses import CardContent, MessageBody, Privacy
 from core.contracts.agents import PermissionMode
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE, InboxState
 from core.contracts.engine import Again
-from core.contracts.errors import ModelRejected
+from core.contracts.errors import ModelRejected, StoreUnavailable
 from core.contracts.messages import ReturnOutcome, visible_text
 from core.contracts.runs import TurnOutcome, TurnState
 from core.models.scripted import ScriptedModel, ScriptedStep, asks, says, tool_call
@@ -19,7 +19,7 @@ from core.sandbox.fake import FakeOutcome
 from core.stores.connection import Database
 from core.turns.outcomes import OUTCOMES
 from tests.bot.conversations.hosting import HERE, MIKE, SECRET, chat, hosting
-from tests.bot.conversations.queueing import queue
+from tests.bot.conversations.queueing import fresh_worker, queue
 
 MADE = {"make x": FakeOutcome(output=b"made"), "make y": FakeOutcome(output=b"made")}
 
@@ -471,3 +471,31 @@ async def test_a_worker_that_leaves_a_message_behind_because_the_host_stops_want
             gate.set()
         assert draining.result()
         assert isinstance(advancing.result(), Again)
+
+
+class Hesitant:
+    """A ledger that can begin no turn the first time."""
+
+    def __init__(self, inner) -> None:
+        self._inner, self.failures = inner, 1
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def begin_turn(self, *args, **more):
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("disk full")
+        return await self._inner.begin_turn(*args, **more)
+
+
+async def test_a_stop_that_came_for_an_earlier_try_does_not_stop_the_next_turn(opened):
+    async with opened(says("Yes.")) as host:
+        await queue(host, "hi")
+        conversation_id = await host.conversation_id()
+        worker = fresh_worker(host, ledger=Hesitant(host.stores.ledger))
+        with pytest.raises(StoreUnavailable):
+            await worker.advance(conversation_id)
+        worker.wake_cancel(conversation_id)
+        await worker.advance(conversation_id)
+        assert (await host.latest_turn()).outcome is TurnOutcome.COMPLETED

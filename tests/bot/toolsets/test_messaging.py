@@ -66,7 +66,6 @@ async def desk(tmp_path):
             channels={"fake": channel},
             files=BeneathFiles,
             outgoing=OutgoingFiles(tmp_path / "outgoing"),
-            attachments=tmp_path / "attachments",
             mask=lambda text: text.replace(SECRET, "[secret password]"),
         )
         await seed(world)
@@ -82,7 +81,8 @@ async def desk(tmp_path):
         await world.stores.delivery.accept(event, conversation_id=ConversationId("conv-1"))
         await world.stores.ledger.begin_turn(turn(), inbox_ids=[1], live=None)
         tools = {tool.schema.name: tool for tool in messaging_tools(ports)}
-        yield Desk(world, replace(context_in(tmp_path), origin=HERE), channel, tools)
+        context = replace(context_in(tmp_path), origin=HERE, readable=(tmp_path / "attachments" / "conv-1",))
+        yield Desk(world, context, channel, tools)
 
 
 def bound(address: Address) -> Binding:
@@ -254,6 +254,18 @@ async def test_where_nobody_reads_a_chat_it_says_where_things_would_appear(desk,
         told = await desk.uses(name, **arguments)
         assert told.startswith("Nothing was sent: this turn has no chat.")
     assert await desk.posted() == []
+
+
+async def test_calls_of_different_turns_with_one_id_send_their_own_files(desk):
+    """Some models count their calls from 0 in every conversation."""
+    (desk.context.workspace / "a.txt").write_bytes(b"first")
+    await desk.uses("send_file", path="a.txt")
+    (desk.context.workspace / "a.txt").write_bytes(b"second")
+    desk.context = replace(desk.context, turn_id=TurnId("turn-2"))
+    await desk.uses("send_file", path="a.txt")
+    for item in await desk.posted():
+        await desk.channel.deliver(item)
+    assert [message.data for message in desk.channel.messages.values()] == [b"first", b"second"]
 
 
 async def test_two_calls_are_two_items_in_their_order(desk):

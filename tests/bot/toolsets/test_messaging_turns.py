@@ -10,7 +10,9 @@ import pytest
 
 from bot.toolsets.messaging import ALWAYS_ASKED, MessagingPorts, messaging_tools
 from bot.toolsets.outgoing_files import OutgoingFiles
+from core.contracts.addresses import FileContent, MessageBody
 from core.contracts.agents import PermissionMode
+from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE
 from core.contracts.errors import StoreUnavailable
 from core.contracts.messages import ReturnOutcome
 from core.models.scripted import asks, says, tool_call
@@ -18,11 +20,11 @@ from core.permissions.policy import RulePolicy
 from core.sandbox.paths import BeneathFiles
 from core.tools.toolsets import StaticToolset
 from core.turns.loop import TurnLoop
-from tests.bot.conversations.hosting import HERE, chat, hosting
+from tests.bot.conversations.hosting import ALICE, HERE, MIKE, chat, hosting
 from tests.bot.conversations.queueing import fresh_worker, open_conversation, queue
 from tests.core.turns.dying import Dying
 
-THERE = chat("222")
+THERE, MIKES = chat("222"), chat("333")
 
 
 def sends(call_id: str, text: str, to: str | None = None):
@@ -41,7 +43,6 @@ def opened(tmp_path):
                 channels=ports.channels,
                 files=BeneathFiles,
                 outgoing=OutgoingFiles(tmp_path / "outgoing"),
-                attachments=tmp_path / "attachments",
                 mask=str,
             )
             services = replace(ports.loop._services, policy=RulePolicy(ALWAYS_ASKED))
@@ -109,3 +110,17 @@ async def test_where_nobody_can_be_asked_nothing_goes_elsewhere(opened):
         await host.settle("outbox")
         assert host.texts(THERE) == []
         assert [result.outcome for result in await host.returns(nowhere)] == [ReturnOutcome.DENIED]
+
+
+async def test_two_conversations_whose_calls_have_one_id_send_their_own_files(tmp_path):
+    """One chat has to wait while the other's file is copied: it must not get that one."""
+    sending = asks(tool_call("call_0", "send_file", '{"path":"report.txt"}'))
+    async with hosting(tmp_path, sending, says("Sent."), sending, says("Sent.")) as host:
+        report = tmp_path / "workspace" / "report.txt"
+        for who, where in ((ALICE, HERE), (MIKE, MIKES)):
+            report.write_text(f"for {who.name}")
+            await host.arrives(MessageBody(text="send it"), who=who, where=where)
+            await host.settle(INBOX_QUEUE, CONVERSATION_QUEUE)
+        await host.settle()
+        sent = {m.address: m.data for m in host.channel.messages.values() if isinstance(m.content, FileContent)}
+        assert sent == {HERE: b"for Alice", MIKES: b"for Mike"}

@@ -104,15 +104,25 @@ async def test_an_engine_that_cannot_load_says_so_and_ends():
     assert ended.group_contains(StoreUnavailable)
 
 
-@pytest.mark.parametrize(("wish", "at_the_start"), [(timedelta(hours=1), []), (timedelta(seconds=1), ["a"])])
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("wish", "at_the_start"),
+    [
+        (Again(wait=HOUR), []),
+        (Again(wait=timedelta(seconds=1)), ["a"]),
+        (Again(wait=HOUR, over_restart=False), ["a"]),
+    ],
+)
 async def test_a_key_that_wished_to_rest_for_long_sleeps_through_the_next_start(wish, at_the_start):
-    """Thousands may wait for people; one that rests for a moment is simply looked at again."""
+    """Thousands may wait for people; what rests for a moment, or for another process, is looked at again."""
     items, clock = InMemoryWorkItems(), FakeClock()
     rung: list[str] = []
 
     async def handler(key: str) -> Again:
         rung.append(key)
-        return Again(wait=wish)
+        return wish
 
     async def run_for(duration: timedelta) -> list[str]:
         rung.clear()

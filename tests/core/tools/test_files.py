@@ -1,6 +1,7 @@
 """Reading, writing and editing files of the workspace."""
 
 import errno
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -210,3 +211,19 @@ def test_a_replacement_touches_nothing_around_it(before, old, new, after):
         return
     wanted = EditArguments(path="a", old=old, new=new)
     assert replaced(data, wanted) == (before + new.encode() + after, 1)
+
+
+async def test_further_folders_are_read_and_nothing_beside_them_nor_written_there(context, tmp_path):
+    mine, other = tmp_path / "attachments" / "conv-1", tmp_path / "attachments" / "conv-10"
+    for folder in (mine, other):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("came with a message")
+    reading = replace(context, readable=(mine,))
+    assert await text_of(Tools().read, reading, path=str(mine / "a.txt")) == "1\tcame with a message"
+    for path in (other / "a.txt", mine / ".." / "conv-10" / "a.txt", mine.parent):
+        with pytest.raises(ToolError):
+            await text_of(Tools().read, reading, path=str(path))
+    with pytest.raises(ToolError):
+        await text_of(Tools().read, context, path=str(mine / "a.txt"))
+    with pytest.raises(ToolError):
+        await text_of(Tools().write, reading, path=str(mine / "b.txt"), content="x")

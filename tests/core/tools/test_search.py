@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -182,3 +183,18 @@ def test_searching_declares_the_folder_it_reads(context):
     assert GlobTool(PathlibFiles, FakeClock()).access({"pattern": "x", "path": "a"}, context).reads == (
         context.workspace / "a",
     )
+
+
+async def test_further_folders_are_searched_and_nothing_beside_them(context, tmp_path):
+    mine, other = tmp_path / "attachments" / "conv-1", tmp_path / "attachments" / "conv-10"
+    for folder in (mine, other):
+        folder.mkdir(parents=True)
+        (folder / "a.txt").write_text("needle\n")
+    reading = replace(context, readable=(mine,))
+    shown = await text_of(grep_tool(), reading, pattern="needle", path=str(mine))
+    assert shown.count("needle") == 1
+    for path in (other, mine.parent, mine / ".." / "conv-10"):
+        with pytest.raises(ToolError):
+            await text_of(grep_tool(), reading, pattern="needle", path=str(path))
+    with pytest.raises(ToolError):
+        await text_of(grep_tool(), context, pattern="needle", path=str(mine))

@@ -1,5 +1,6 @@
 """Commands: what they are given, and what of their output the model sees."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -180,3 +181,12 @@ async def test_any_output_is_shown_within_the_limit(context, piece, times, exit_
     shown = await shown_of(piece * times, context, exit_code=exit_code)
     shown.encode()
     assert len(shown) < 30_500
+
+
+async def test_a_command_sees_the_further_folders_that_are_there_and_nothing_beside_them(context, tmp_path):
+    mine, missing, other = (tmp_path / "attachments" / name for name in ("conv-1", "conv-2", "conv-3"))
+    for folder in (mine, other):
+        folder.mkdir(parents=True)
+    sandbox = ScriptedSandbox()
+    await text_of(shell_on(sandbox), replace(context, readable=(mine, missing)), command="ls")
+    assert sandbox.commands[0].read_only == (context.overflow, mine)
