@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bot.config.model import AgentSection, Settings
 from bot.conversations.access import AccessRules
-from bot.conversations.worker import HEADLESS
+from bot.conversations.turn_opening import HEADLESS
 from bot.folders import usable
 from core.contracts.agents import AgentSpec, ModelSettings
 from core.contracts.backend import Backend

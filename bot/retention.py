@@ -56,6 +56,7 @@ class Retention:
             "session_lines": (self._store.prune_sessions, limits.sessions),
             "attachment_files": (self._files("attachments"), limits.attachments),
             "overflow_files": (self._files("overflow"), limits.overflow),
+            "outgoing_files": (self._files("outgoing"), limits.attachments),
         }
 
     def _files(self, folder: str) -> Callable[[datetime], Awaitable[int]]:

@@ -23,6 +23,7 @@ from bot.conversations.cards import (
 )
 from bot.conversations.groups import GroupDesk
 from bot.conversations.outbox import notice, text_items
+from bot.conversations.steering import READ_AFTERWARDS
 from channels.contract import Channel
 from core.contracts.addresses import Address, CardContent, InboundEvent, OutboundItem, PressBody
 from core.contracts.agents import Audience
@@ -300,7 +301,7 @@ def _undoes(card: CardContent, revision: str) -> bool:
 
 def _feedback(choice: str, feedback: str) -> str:
     if choice == DENY_AND_READ:
-        return "Read the person's next message first; it follows when this turn has ended."
+        return READ_AFTERWARDS
     return feedback
 
 

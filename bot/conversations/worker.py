@@ -18,7 +18,7 @@ from bot.conversations.opening import Openings
 from bot.conversations.outbox import ELSEWHERE
 from bot.conversations.presses import DecisionDesk
 from bot.conversations.steering import QueueSteering
-from bot.conversations.turn_ending import TurnEndings, final_text
+from bot.conversations.turn_ending import TurnEndings
 from bot.conversations.turn_opening import HEADLESS, BegunTurn, TurnOpenings, answered_together
 from channels.contract import Channel
 from core.contracts.addresses import OutboundItem
@@ -35,8 +35,6 @@ from core.contracts.runs import Turn, TurnOutcome, TurnState, UserInput
 from core.contracts.tools import Toolset
 from core.turns.loop import TurnLoop
 from core.turns.services import Parked, TurnResult, TurnWork
-
-__all__ = ["HEADLESS", "ConversationWorker", "WorkerPorts", "final_text"]
 
 logger = logging.getLogger(__name__)
 

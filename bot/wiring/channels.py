@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.config.model import Settings, TelegramSettings
 from bot.conversations.commands import COMMANDS, menus
 from bot.conversations.sessions.protocol import CHANNEL
-from bot.conversations.worker import HEADLESS
+from bot.conversations.turn_opening import HEADLESS
 from bot.wiring.parts import HostChannels
 from channels.contract import Diagnosable
 from channels.feed import FeedChannel

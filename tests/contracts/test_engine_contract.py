@@ -31,6 +31,7 @@ class WatchedWorkItems:
         self.loaded = asyncio.Event()
         self.insert = work_items.insert
         self.remove = work_items.remove
+        self.postpone = work_items.postpone
 
     async def load(self) -> tuple[WorkItem, ...]:
         items = await self._work_items.load()
