@@ -184,7 +184,7 @@ class Deliverer:
         if channel.capabilities.lookup and not isinstance(row.item.content, FileContent):
             # The platform can tell, and says that it was not sent.
             return False
-        return await self._is_left_unknown(row, "the host ended while it was sent")
+        return await self._is_left_unknown(row, "the host ended while it was sent", timedelta(0))
 
     async def _was_found(self, channel: Channel, row: OutboxRow) -> bool:
         external_id = await channel.find(row.item)
@@ -192,10 +192,16 @@ class Deliverer:
             await self._record(row, external_id, row.item.content)
         return external_id is not None
 
-    async def _is_left_unknown(self, row: OutboxRow, error: str) -> bool:
-        """Count one more unknown outcome, and give up where there may be no other."""
-        limit = unknown_limit(row.item)
-        if limit is None or await self._store.count_unknown(row.item.id) < limit:
+    async def _is_left_unknown(self, row: OutboxRow, error: str, wait: timedelta) -> bool:
+        """Give up where there may be no other unknown outcome; otherwise have it sent again after `wait`.
+
+        Counted and put off at once: a crash between the two would count this outcome again.
+        """
+        limit, until = unknown_limit(row.item), self._clock.now() + wait
+        if limit is None:
+            await self._store.defer(row.item.id, until, error)
+            return False
+        if await self._store.count_unknown(row.item.id, limit=limit, until=until, error=error) < limit:
             return False
         await self._give_up(row, OutboxState.UNKNOWN, error)
         return True
@@ -226,8 +232,7 @@ class Deliverer:
                 if await self._was_found(channel, row):
                     return True
                 wait = _DOWN_BASE
-            if await self._is_left_unknown(row, str(error)):
-                return True
+            return await self._is_left_unknown(row, str(error), wait)
         await self._store.defer(row.item.id, self._clock.now() + wait, str(error))
         return False
 

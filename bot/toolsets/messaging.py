@@ -59,7 +59,7 @@ class SendMessageArguments(Arguments):
     """Arguments of `send_message`."""
 
     text: str = Field(description="Markdown")
-    to: str | None = Field(default=None, description="Key of another chat; left out: this one")
+    to: str | None = Field(default=None, description="Key of another chat")
 
 
 class SendMessage:
@@ -67,7 +67,7 @@ class SendMessage:
 
     schema: ClassVar[ToolSchema] = tool_schema(
         SEND_MESSAGE,
-        "Post a message now, besides your answer (which is sent by itself). To another chat, a person is asked first.",
+        "Post a message now; your answer is sent by itself. For another chat a person is asked.",
         SendMessageArguments,
     )
 
@@ -112,8 +112,8 @@ class SendMessage:
 class SendFileArguments(Arguments):
     """Arguments of `send_file`."""
 
-    path: str = Field(description="Absolute, or relative to the workspace")
-    caption: str = Field(default="", description="A line of text below it")
+    path: str = Field(description="In the workspace")
+    caption: str = Field(default="", description="Text below it")
 
 
 class SendFile:
@@ -165,13 +165,13 @@ class ReactArguments(Arguments):
     """Arguments of `react`."""
 
     emoji: str = Field(description="One emoji; empty takes yours back")
-    message: str | None = Field(default=None, description="Id of a message; left out: the one you answer")
+    message: str | None = Field(default=None, description="Its id; default: the one you answer")
 
 
 class React:
     """Puts the agent's one reaction on a message."""
 
-    schema: ClassVar[ToolSchema] = tool_schema(REACT, "React to a message of this chat with an emoji.", ReactArguments)
+    schema: ClassVar[ToolSchema] = tool_schema(REACT, "React to a message with an emoji.", ReactArguments)
 
     def __init__(self, ports: MessagingPorts) -> None:
         self._ports = ports

@@ -213,8 +213,13 @@ class DeliveryStore(Protocol):
         """Record a delivery of `content`; a row amended meanwhile stays `PENDING`."""
         ...
 
-    async def count_unknown(self, item_id: str) -> int:
-        """Count one more send whose outcome is unknown and return how many there were, ever."""
+    async def count_unknown(
+        self, item_id: str, *, limit: int = 0, until: datetime | None = None, error: str = ""
+    ) -> int:
+        """Count one more send whose outcome is unknown and return how many there were, ever.
+
+        Below `limit` the row is put off until `until` in the same transaction, as by `defer`.
+        """
         ...
 
     async def defer(self, item_id: str, until: datetime, error: str) -> None:

@@ -262,22 +262,25 @@ class SqlDelivery:
 
         await self._database.write(operation)
 
-    async def count_unknown(self, item_id: str) -> int:
+    async def count_unknown(
+        self, item_id: str, *, limit: int = 0, until: datetime | None = None, error: str = ""
+    ) -> int:
         def operation(tx: SqlTransaction) -> int:
             unknown_sends: int = outbox.find_row(tx.connection, item_id).unknown_sends + 1
             outbox.set_row(tx.connection, item_id, unknown_sends=unknown_sends)
+            if until is not None and unknown_sends < limit:
+                self._put_off(tx, item_id, until, error)
             return unknown_sends
 
         return await self._database.write(operation)
 
     async def defer(self, item_id: str, until: datetime, error: str) -> None:
-        def operation(tx: SqlTransaction) -> None:
-            row = outbox.find_row(tx.connection, item_id)
-            pending = OutboxState.PENDING.value
-            outbox.set_row(tx.connection, item_id, state=pending, not_before=until, error=error)
-            self._doorbells.ring_chat(tx, row.chat_key, until)
+        await self._database.write(lambda tx: self._put_off(tx, item_id, until, error))
 
-        await self._database.write(operation)
+    def _put_off(self, tx: SqlTransaction, item_id: str, until: datetime, error: str) -> None:
+        row = outbox.find_row(tx.connection, item_id)
+        outbox.set_row(tx.connection, item_id, state=OutboxState.PENDING.value, not_before=until, error=error)
+        self._doorbells.ring_chat(tx, row.chat_key, until)
 
     async def fail(self, item_id: str, state: OutboxState, error: str) -> None:
         if state not in _GIVEN_UP:

@@ -306,19 +306,35 @@ async def test_ctrl_c_stops_the_turn_and_once_more_leaves(tmp_path):
     assert client.lines[-1] == {"type": "end", "exit_code": 130}
 
 
-async def test_without_a_host_a_session_runs_one_and_sigterm_leaves_its_turn_for_the_next(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+async def test_without_a_host_a_session_runs_one_and_leaves_its_turn_for_the_next(tmp_path, number, code):
     async with scripted(tmp_path) as (model, place):
         async with session(place) as before:
             await before.send("user", id="m1", text="slowly")
             await before.wait("text_delta")
-            await before.signal(signal.SIGTERM)
-            assert await before.left() == 130
+            await before.signal(number)
+            assert await before.left() == code
             assert await before.errors() == ""
         model.gate.set()
         async with session(place, *resumed(before)) as after:
             assert (await after.wait("result"))["text"] == "First half, second half."
             assert await after.end() == 0
     require_whole(before, after)
+
+
+async def test_no_secret_of_the_host_is_told_or_asked_of_the_model(tmp_path):
+    """Invariant 10."""
+    key = "sk-" + "a" * 20
+    tool = {**WEATHER, "description": f"Needs {key}."}
+    async with scripted(tmp_path, ALLOWED) as (model, place), running_host(place), session(place) as client:
+        await client.send("tools", tools=[tool])
+        await client.send("user", id="m1", text=f"the weather? {key}")
+        await client.wait("tool_request")
+        await client.send("tool_result", call_id="call-1", text=f"sunny {key}")
+        await client.answer_to("m1")
+        assert await client.end() == 0
+    assert key not in json.dumps(client.lines) + json.dumps(model.bodies)
+    assert "sunny [secret " in client.all("result")[0]["text"]
 
 
 @pytest.mark.parametrize("wrong", [("--agent", "nobody"), ("--conversation", "conv-none", "--after", "3")])

@@ -295,6 +295,18 @@ async def test_unknown_sends_are_counted_for_good(world: World):
     assert [await world.stores.delivery.count_unknown("1") for _ in range(2)] == [1, 2]
 
 
+async def test_an_unknown_send_is_counted_and_put_off_at_once(world: World):
+    await post(world, "1")
+    await world.stores.delivery.mark_attempted("1")
+    assert await world.stores.delivery.count_unknown("1", limit=2, until=LATER, error="lost") == 1
+    row = await world.stores.delivery.outbox_row("1")
+    assert (row.state, row.not_before, row.error) == (OutboxState.PENDING, LATER, "lost")
+    assert world.rung() == [("outbox", CHAT)]
+    await world.stores.delivery.mark_attempted("1")
+    assert await world.stores.delivery.count_unknown("1", limit=2, until=LATER, error="lost") == 2
+    assert (await world.stores.delivery.outbox_row("1")).state is OutboxState.ATTEMPTED
+
+
 async def test_when_a_message_was_first_visible_is_kept(world: World):
     await seed(world)
     await world.stores.ledger.begin_turn(turn(), inbox_ids=(), live=text_item("live"))

@@ -298,7 +298,7 @@ MUTANTS = (
         name="sends of unknown outcome are counted by each process for itself",
         invariant=11,
         file="bot/conversations/outbox.py",
-        old="        if limit is None or await self._store.count_unknown(row.item.id) < limit:\n",
+        old="        if await self._store.count_unknown(row.item.id, limit=limit, until=until, error=error) < limit:\n",
         new='        counts = self.__dict__.setdefault("_counts", {})\n'
         "        counts[row.item.id] = counts.get(row.item.id, 0) + 1\n"
         "        if limit is None or counts[row.item.id] < limit:\n",

@@ -15,20 +15,20 @@ from bot.conversations.sessions import lines
 from bot.conversations.sessions.clients import Clients
 from bot.conversations.sessions.protocol import CHANNEL, Withdrawal
 from bot.conversations.sessions.told import Told, ToldTurn, read_told
-from bot.conversations.telling import LiveTeller, masked, turn_messages, turn_result
+from bot.conversations.telling import LiveTeller, event_json, masked, turn_messages, turn_result
 from core.contracts.clock import Clock
 from core.contracts.delivery import DeliveryStore
 from core.contracts.errors import ToolError
 from core.contracts.events import MessageStored, RunEvent
 from core.contracts.ids import CallId, ConversationId, TurnId
-from core.contracts.ledger import TurnLedger
+from core.contracts.ledger import CallState, TurnLedger
 from core.contracts.messages import Role
 from core.contracts.permissions import ApprovalState
 from core.contracts.runs import Turn, TurnState
 from core.contracts.secrets import Redactor
 from core.contracts.sessions import SessionLog
 from core.contracts.store import TranscriptStore
-from core.turns.observer import ApprovalsOpened, TurnEvent
+from core.turns.observer import ApprovalsOpened, CallFinished, TurnEvent
 
 Line = Mapping[str, Any]
 
@@ -176,8 +176,7 @@ class SessionBook:
         """Tell what an earlier host did and could not tell any more."""
         known = told.open_turn
         if known is not None:
-            dead = known.open_requests - self.clients.open_requests
-            await self._tell(told, [lines.tool_withdrawn(call, Withdrawal.HOST_STOPPED) for call in sorted(dead)])
+            await self._tell(told, await self._ended_calls(known))
             turn = await self._ports.ledger.turn(TurnId(known.id))
             await self._tell(told, await self._approvals(known, turn))
             if turn.state is TurnState.FINISHED:
@@ -185,6 +184,20 @@ class SessionBook:
         latest = await self._ports.ledger.latest_turn(self._id) if told.last_seq else None
         if latest is not None and latest.state is TurnState.FINISHED and _is_ours(latest):
             await self._end(told, await self._begun(told, latest), latest)
+
+    async def _ended_calls(self, known: ToldTurn) -> list[Line]:
+        """Return how calls ended that an earlier host had begun: with a stored result, or as nobody's any more."""
+        results = {
+            record.call.id: record.result
+            for record in await self._ports.ledger.calls_of_turn(TurnId(known.id))
+            if record.state is CallState.DONE and record.result is not None
+        }
+        untold = [results[CallId(c)] for c in sorted(known.started_calls - known.finished_calls) if c in results]
+        dead = known.open_requests - results.keys() - self.clients.open_requests
+        return [
+            *filter(None, (event_json(CallFinished(result=result)) for result in untold)),
+            *(lines.tool_withdrawn(call, Withdrawal.HOST_STOPPED) for call in sorted(dead)),
+        ]
 
     async def _begun(self, told: Told, turn: Turn) -> ToldTurn:
         """Return what was told of a turn; that it has begun is told first."""
@@ -209,7 +222,9 @@ class SessionBook:
         await self._tell(told, happened)
 
     def _events(self, known: ToldTurn, event: TurnEvent) -> Iterator[Line]:
-        """Yield the lines of an event, but for those that were told before the host stopped."""
+        """Yield the lines of an event, but for what was told before the host stopped."""
+        if isinstance(event, CallFinished) and event.result.call_id in known.finished_calls:
+            return
         if isinstance(event, RunEvent) and event.seq == 1:
             self._teller = LiveTeller(self._ports.redactor)
         for told in self._teller.tell(event):

@@ -14,6 +14,8 @@ from core.contracts.runs import Turn
 from core.contracts.tools import ToolContext, Toolset
 from core.turns.observer import TurnEvent
 
+_MOST_KNOWN = 10_000
+
 
 class SessionBooks:
     """What turns have to do with sessions: their events are recorded, and they get a session's tools."""
@@ -23,7 +25,7 @@ class SessionBooks:
         self._open: dict[ConversationId, SessionBook] = {}
         self._users: Counter[ConversationId] = Counter()
         self._without: set[ConversationId] = set()
-        """Conversations of open turns that have no session: looked up once a turn."""
+        """Conversations that have no session, as far as they were looked up; opening a book ends that."""
 
     @asynccontextmanager
     async def book(self, conversation_id: ConversationId) -> AsyncIterator[SessionBook]:
@@ -53,8 +55,6 @@ class SessionBooks:
         if await self._has_session(turn.conversation_id):
             async with self.book(turn.conversation_id) as book:
                 await book.record(turn, event)
-        if event is None:
-            self._without.discard(turn.conversation_id)
 
     async def tools_of(self, conversation_id: ConversationId, toolset: Toolset) -> Toolset:
         """Return the toolset with the tools that the conversation's client registered behind its own."""
@@ -75,5 +75,7 @@ class SessionBooks:
             return False
         found = await self._ports.log.lines_after(conversation_id, 0, limit=1)
         if not found:
+            if len(self._without) >= _MOST_KNOWN:
+                self._without.clear()
             self._without.add(conversation_id)
         return bool(found)

@@ -29,6 +29,8 @@ class ToldTurn:
     last_message: int = 0
     open_approvals: set[str] = field(default_factory=set)
     settled_approvals: set[str] = field(default_factory=set)
+    started_calls: set[str] = field(default_factory=set)
+    finished_calls: set[str] = field(default_factory=set)
     open_requests: set[str] = field(default_factory=set)
     """Calls that a client was asked to run, and of which no end was told."""
     has_ended: bool = False
@@ -82,9 +84,14 @@ def _note_in_turn(turn: ToldTurn, kind: str, line: Mapping[str, Any]) -> None:
         case OutputType.APPROVAL_SETTLED:
             turn.open_approvals.discard(line["approval_id"])
             turn.settled_approvals.add(line["approval_id"])
+        case OutputType.CALL_STARTED:
+            turn.started_calls.add(line["call_id"])
+        case OutputType.CALL_FINISHED:
+            turn.finished_calls.add(line["call_id"])
+            turn.open_requests.discard(line["call_id"])
         case OutputType.TOOL_REQUEST:
             turn.open_requests.add(line["call_id"])
-        case OutputType.TOOL_WITHDRAWN | OutputType.CALL_FINISHED:
+        case OutputType.TOOL_WITHDRAWN:
             turn.open_requests.discard(line["call_id"])
 
 

@@ -11,7 +11,9 @@ import pytest
 from bot.conversations.sessions import lines
 from core.contracts.events import RunEvent, TextDelta
 from core.contracts.ids import CallId, RunId
+from core.contracts.ledger import CallState
 from core.contracts.messages import ReturnOutcome, Role, TextPart, text_return
+from core.contracts.permissions import Action, Verdict
 from core.contracts.runs import TurnOutcome
 from core.contracts.store import NewMessage
 from core.turns.observer import ApprovalsOpened, CallFinished, CallStarted
@@ -199,6 +201,23 @@ async def test_a_call_that_ran_is_told_with_its_return(notebook):
     finished = (await told(notebook))[-1]
     assert finished["parts"] == [{"type": "text", "text": "done"}]
     assert (finished["type"], finished["call_id"], finished["outcome"]) == ("call_finished", "a", "ok")
+
+
+async def test_a_result_that_a_dead_host_had_stored_and_not_told_is_told_once(notebook):
+    turn = await notebook.begin()
+    await turn.hears(*await turn.step(1, call("a")))
+    ledger, result = notebook.world.stores.ledger, text_return(CallId("a"), "done", ReturnOutcome.OK)
+    allowed = Verdict(action=Action.ALLOW, rule="r", reason="because")
+    await ledger.record_verdicts(turn.claim, turn.turn.id, [(CallId("a"), allowed, None)])
+    await ledger.start_call(turn.claim, CallId("a"))
+    await turn.hears(CallStarted(call=call("a")))
+    await ledger.finish_call(turn.claim, result, CallState.DONE)
+    notebook.restart()
+    async with notebook.books.book(CONVERSATION) as book:
+        await book.read()
+    assert (await kinds(notebook))[-2:] == ["call_started", "call_finished"]
+    await turn.hears(CallFinished(result=result))
+    assert (await kinds(notebook)).count("call_finished") == 1
 
 
 @pytest.mark.parametrize("cut", [3, 9, 17])
