@@ -109,6 +109,8 @@ class SqlTranscripts:
         given: dict[str, object] = {name: value for name, value in values.items() if value is not None}
         if given:
             await self._set_on_conversation(conversation_id, given)
+        else:
+            await self.conversation(conversation_id)
 
     async def conversation(self, conversation_id: ConversationId) -> Conversation:
         def operation(connection: Connection) -> Conversation:

@@ -59,7 +59,8 @@ async def test_a_conversation_that_is_given_up_ends_in_a_visible_error_without_s
         await _give_up(host.app)(CONVERSATION_QUEUE, await host.conversation_id(), failure)
         await _give_up(host.app)(CONVERSATION_QUEUE, await host.conversation_id(), KeyError(SECRET))
         await host.settle()
-        assert host.texts()[-1] == OUTCOMES[TurnOutcome.ERROR].notice
+        assert OUTCOMES[TurnOutcome.ERROR].notice in host.texts()
+        assert SECRET not in " ".join(host.texts())
         assert SECRET not in (await host.latest_turn()).error
 
 
@@ -81,7 +82,7 @@ async def test_a_message_that_is_given_up_is_failed_with_a_masked_reason(opened)
         await host.settle()
         row = await host.stores.delivery.outbox_row(waiting.item.id)
         assert (row.state, row.error) == (OutboxState.FAILED, "bad [secret password]")
-        assert host.texts() == []
+        assert [text for text in host.texts() if not text.startswith("I gave up on")] == []
 
 
 async def test_an_unknown_queue_is_nobodys_business(opened):
