@@ -39,5 +39,5 @@ class TurnObserver(Protocol):
     """Hears a turn's events in order. Slow observers slow the turn: they hand over and return."""
 
     async def observe(self, turn: Turn, event: TurnEvent) -> None:
-        """Take note of one event; raises nothing."""
+        """Take note of one event. May raise `StoreError`, where it is recorded: the worker tries again later."""
         ...

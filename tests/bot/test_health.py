@@ -25,7 +25,7 @@ async def checks(host) -> dict:
 async def test_every_part_has_its_check(opened):
     async with opened() as host:
         found = await checks(host)
-        assert set(found) == {"intake", "database", "sandbox", "telegram", "web", "terminal", "headless"}
+        assert set(found) == {"intake", "database", "sandbox", "telegram", "web", "terminal", "headless", "session"}
         assert found["database"].ok
         assert found["intake"].ok
         assert not found["sandbox"].required
@@ -66,7 +66,7 @@ async def test_a_database_that_is_gone_is_told(opened):
 
 async def test_a_database_that_takes_nothing_is_red_until_it_does(opened):
     async with opened() as host:
-        store = host.app.sink._delivery = FullStore(host.stores.delivery)
+        store = host.app.health._sink._delivery = FullStore(host.stores.delivery)
         with pytest.raises(StoreUnavailable):
             await host.app.sink.accept(inbound("e1", address=HERE))
         assert not (await checks(host))["database"].ok
