@@ -125,6 +125,14 @@ async def test_silence_notifies_nobody_however_late_it_comes(opened):
         assert [item.external_id for item in host.channel.deliveries] == ["1"]
 
 
+async def preview_on_record(host: Hosted) -> None:
+    """Wait until the host has stored which message is its preview: before that a crash leaves it standing."""
+    async with asyncio.timeout(BOUND_SECONDS):
+        turn = await host.open_turn()
+        while (await host.stores.delivery.outbox_row(turn.outbox_id)).shown_at is None:
+            await asyncio.sleep(0.001)
+
+
 @pytest.mark.parametrize("away", [timedelta(seconds=1), timedelta(hours=1)])
 async def test_the_answer_of_a_turn_that_was_taken_up_is_there_once_and_whole(tmp_path, away):
     """The preview was posted and the process died: how long ago decides whether people notice the answer."""
@@ -137,6 +145,7 @@ async def test_the_answer_of_a_turn_that_was_taken_up_is_there_once_and_whole(tm
             passing = group.create_task(first.time_passes())
             dying = group.create_task(first.settle())
             await first.until(lambda: first.texts() == ["Once upon"])
+            await preview_on_record(first)
             passing.cancel()
             dying.cancel()
         conversation_id = await first.conversation_id()

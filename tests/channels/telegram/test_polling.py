@@ -222,6 +222,7 @@ async def test_an_old_process_that_takes_20_seconds_to_stop_is_survived_c74(worl
 
 
 async def test_a_webhook_is_named_and_left_alone_c74(world, caplog):
+    caplog.set_level(logging.WARNING)
     world.server.updates.webhook_url = "https://example.org/secret-path"
     world.run()
     await world.pass_time(120)
@@ -364,6 +365,7 @@ async def test_a_poller_that_breaks_goes_on_after_a_pause(world, caplog):
 
 
 async def test_edits_previews_and_messages_without_text_break_nothing_c05(world, caplog):
+    caplog.set_level(logging.WARNING)
     said = world.server.user_says(111, "see https://example.org/a")
     shown = {"message_id": said, "from": ALICE, "chat": PRIVATE, "date": 1_767_268_800}
     world.server.user_edits(111, said, "see https://example.org/a")
