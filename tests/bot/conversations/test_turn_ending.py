@@ -21,7 +21,7 @@ from core.models.scripted import ScriptedModel, ScriptedStep, asks, says, tool_c
 from core.sandbox.fake import FakeOutcome
 from core.stores.connection import Database
 from core.turns.outcomes import OUTCOMES
-from tests.bot.conversations.hosting import CHANNEL, hosting
+from tests.bot.conversations.hosting import BOUND_SECONDS, CHANNEL, Hosted, hosting
 from tests.bot.conversations.queueing import fresh_worker, looks, queue
 from tests.core.turns.dying import Dying
 

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import logging
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -154,6 +155,7 @@ async def test_an_update_that_comes_twice_has_the_same_key(world, hook):
     ],
 )
 async def test_a_call_without_the_secret_is_refused_unread(world, hook, secret, caplog):
+    caplog.set_level(logging.WARNING)
     assert await hook.post({"update_id": 1, "message": message()}, x_telegram_bot_api_secret_token=secret) == 401
     assert hook.read == []
     assert world.sink.events == []
@@ -204,6 +206,7 @@ async def test_a_body_in_pieces_is_one_update(world, hook):
     "body", [b"", b"{", b"\xff\xfe\xff", b"[" * 100_000, b"9" * 6000, b"[]", b"null", b'{"message": 5}']
 )
 async def test_what_can_never_be_read_is_answered_so_that_it_does_not_come_for_ever(world, hook, body, caplog):
+    caplog.set_level(logging.WARNING)
     assert await hook.call(body) == 200
     assert [record.message for record in caplog.records] == ["telegram_update_malformed"]
     assert await hook.says(2, "fine") == 200
@@ -279,6 +282,7 @@ async def test_the_webhook_is_set_once_with_its_secret_and_what_is_wanted(world,
 
 
 async def test_a_webhook_that_another_program_removed_is_set_again_with_one_warning(world, hook, caplog):
+    caplog.set_level(logging.WARNING)
     world.server.updates.webhook_url = ""
     await world.pass_time(61)
 
@@ -351,6 +355,7 @@ class StumblingApi(BotApi):
 
 
 async def test_an_error_that_nobody_foresaw_is_logged_and_it_goes_on(world, caplog):
+    caplog.set_level(logging.WARNING)
     async with hooked(world, api=StumblingApi) as hook:
         await world.pass_time(122)
         assert hook.health.probe().healthy
