@@ -7,6 +7,7 @@ fakes hold the call; nothing in the product knows of these tests.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
@@ -107,7 +108,8 @@ async def test_killed_after_the_effect_of_a_tool_and_before_its_result_is_stored
             kills = f"{EFFECT.format('second')}; kill -9 {host.process.pid}"
             commands["errand"] = (f"{EFFECT.format('first')}; echo fine", kills, EFFECT.format("third"))
             lives.says("errand")
-            assert await host.process.wait() == -9
+            async with asyncio.timeout(WAIT):
+                assert await host.process.wait() == -9
         await require_sound(lives)
         assert lives.ran() == ["first", "second", "third"]
         first, second, third = (text for _, text in outcomes(lives.requests[-1].body["messages"]))

@@ -39,7 +39,8 @@ async def child(task: str, path) -> AsyncIterator[asyncio.subprocess.Process]:
     finally:
         if process.returncode is None:
             process.kill()
-        await process.wait()
+        async with asyncio.timeout(WAIT):
+            await process.wait()
 
 
 async def kill_within(process: asyncio.subprocess.Process, seconds: float) -> None:
@@ -58,7 +59,8 @@ async def killed_while_committing(root, chance: random.Random) -> list[str]:
             async with asyncio.timeout(WAIT):
                 told.append((await process.stdout.readline()).decode().strip())
         await kill_within(process, chance.uniform(0, 0.02))  # somewhere inside the next commit
-        told += (await process.stdout.read()).decode().split()
+        async with asyncio.timeout(WAIT):
+            told += (await process.stdout.read()).decode().split()
     return told
 
 

@@ -78,7 +78,7 @@ async def test_a_book_stays_open_while_a_turn_is_told_and_is_closed_behind_it(no
     assert await notebook.book() is not await notebook.book()
 
 
-async def test_whether_there_is_a_session_is_looked_up_once_a_turn(notebook):
+async def test_that_there_is_no_session_is_looked_up_once_and_holds_until_one_is_opened(notebook):
     turn = await notebook.begin()
     first, second = await turn.step(1, TextPart(text="Hello."))
     await turn.hears(first)
@@ -88,6 +88,7 @@ async def test_whether_there_is_a_session_is_looked_up_once_a_turn(notebook):
     assert await notebook.kinds() == ["queued"]
     await turn.end()
     await turn.hears(None)
+    await notebook.book()
     later = await notebook.begin("turn-2")
     await later.hears(*await later.step(1, TextPart(text="Hello again.")))
     assert "turn_started" in await notebook.kinds()
