@@ -90,4 +90,5 @@ def access_rules(settings: Settings) -> AccessRules:
         direct_messages=access.direct_messages,
         groups=access.groups,
         bots=frozenset(access.bots),
+        guests=access.guests,
     )

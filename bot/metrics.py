@@ -18,7 +18,7 @@ from prometheus_client import (
 )
 
 from bot.host_api import Check
-from channels.contract import Sink
+from channels.contract import Mark, Sink
 from core.contracts.addresses import InboundEvent
 from core.contracts.clock import Clock
 from core.contracts.events import RetryNotice, RunEvent, RunFinished, UsageReported
@@ -139,6 +139,9 @@ class CountingSink:
     async def accept(self, event: InboundEvent) -> None:
         await self._sink.accept(event)
         self._metrics.accepted(event)
+
+    async def marks(self, channel: str, account: str) -> tuple[Mark, ...]:
+        return await self._sink.marks(channel, account)
 
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ def measure(text: str, unit: TextUnit) -> int:
     """Return the length of `text` as the platform counts it."""
     if unit is TextUnit.CHARS or text.isascii():
         return len(text)
-    return len(text) + sum(char > "\uffff" for char in text)
+    return sum(_width(char, unit) for char in text)
 
 
 def fitting(text: str, start: int, limit: int, unit: TextUnit) -> int:
@@ -54,8 +54,18 @@ def fitting(text: str, start: int, limit: int, unit: TextUnit) -> int:
     end = start + len(window)
     while excess > 0:
         end -= 1
-        excess -= 2 if text[end] > "\uffff" else 1
+        excess -= _width(text[end], unit)
     return end
+
+
+def _width(char: str, unit: TextUnit) -> int:
+    match unit:
+        case TextUnit.CHARS:
+            return 1
+        case TextUnit.UTF16:
+            return 2 if char > "\uffff" else 1
+        case TextUnit.BYTES:
+            return len(char.encode(errors="surrogatepass"))
 
 
 def safe_end(text: str, limit: int, unit: TextUnit) -> int:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from core.contracts.addresses import Address, Attachment, InboundEvent, OutboundItem, PressBody
+from core.contracts.addresses import (
+    Address,
+    Attachment,
+    CardContent,
+    CommandBody,
+    InboundEvent,
+    OutboundItem,
+    PressBody,
+)
 
 
 class TextUnit(StrEnum):
@@ -18,6 +26,8 @@ class TextUnit(StrEnum):
 
     CHARS = "chars"
     UTF16 = "utf16"
+    BYTES = "bytes"
+    """Of UTF-8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,16 @@ class Capabilities:
     files: bool = False
     reactions: bool = False
     removals: bool = False
+    forms: bool = False
+    is_installed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """When the newest event of an address that was accepted was sent."""
+
+    address: Address
+    sent_at: datetime
 
 
 class Sink(Protocol):
@@ -53,6 +73,14 @@ class Sink(Protocol):
 
         Raises:
             StoreError: It could not be stored; do not acknowledge it.
+        """
+        ...
+
+    async def marks(self, channel: str, account: str) -> tuple[Mark, ...]:
+        """Return where each address of an account stands; a channel that was away asks its platform for what followed.
+
+        Raises:
+            StoreError: They could not be read.
         """
         ...
 
@@ -103,6 +131,51 @@ class CommandMenu:
     scope: MenuScope
     commands: tuple[tuple[str, str], ...]
     identities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormField:
+    """One text of a form. `value` is what stands there at first; `lines` is how high it is drawn."""
+
+    name: str
+    label: str
+    value: str = ""
+    lines: int = 1
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """Texts that somebody is asked for after a press; sent, they come back as a `PressBody` with `token`.
+
+    At most 5 fields; `title` has at most 24 characters, a label 45.
+    """
+
+    token: str
+    title: str
+    fields: tuple[FormField, ...]
+    send_label: str = "Send"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeSection:
+    """One part of a home screen: a heading, and cards below it; `text` in Markdown says what there is."""
+
+    title: str
+    text: str = ""
+    cards: tuple[CardContent, ...] = ()
+
+
+class HomeScreen(Protocol):
+    """A channel where each person has a screen of the agent's own."""
+
+    async def show_home(self, person: str, sections: tuple[HomeSection, ...]) -> None:
+        """Draw the screen of one person, by the platform's id of theirs; what is too much is left out with a mark.
+
+        Raises:
+            ChannelError: It could not be drawn.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +282,20 @@ class Channel(Protocol):
         """
         ...
 
-    async def acknowledge(self, press: PressBody, text: str) -> None:
-        """Answer a button press with a short notice that only its presser sees; never raises."""
+    async def acknowledge(self, asked: PressBody | CommandBody, text: str) -> None:
+        """Answer a press or a command with a notice that only whoever gave it sees; never raises.
+
+        The first call ends the platform's waiting; an empty text says nothing. What a command
+        answers may be long Markdown.
+        """
+        ...
+
+    async def open_form(self, press: PressBody, form: Form) -> None:
+        """Answer a press with a form; it is acknowledged by that. See `Capabilities.forms`.
+
+        Raises:
+            ChannelError: It could not be shown: too late, or this platform has no forms.
+        """
         ...
 
     async def probe(self) -> Probe:

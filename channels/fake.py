@@ -13,11 +13,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from channels.chunking import measure
-from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
+from channels.contract import (
+    Capabilities,
+    Channel,
+    Form,
+    HomeScreen,
+    HomeSection,
+    Probe,
+    Reply,
+    SentCallback,
+    Sink,
+    TextUnit,
+)
 from core.contracts.addresses import (
     Address,
     Attachment,
     CardContent,
+    CommandBody,
     FileContent,
     InboundEvent,
     OutboundItem,
@@ -95,8 +107,8 @@ class FakeChannel:
     `messages` is what people see, `reactions` the agent's by the message they stand on,
     `deliveries` what the outbox sent, `previews` and `statuses` what replies showed,
     `acknowledgements` the texts that pressers saw, `accepted` the keys of events that were durable
-    before they were dropped here, `left` the groups that were left. `files` holds, by handle, what
-    `download` gives.
+    before they were dropped here, `left` the groups that were left, `forms` what was opened, `homes`
+    the screens by person. `files` holds, by handle, what `download` gives.
     """
 
     def __init__(
@@ -109,7 +121,9 @@ class FakeChannel:
         self.deliveries: list[OutboundItem] = []
         self.previews: list[str] = []
         self.statuses: list[str] = []
-        self.acknowledgements: list[tuple[PressBody, str]] = []
+        self.acknowledgements: list[tuple[PressBody | CommandBody, str]] = []
+        self.forms: list[tuple[PressBody, Form]] = []
+        self.homes: dict[str, tuple[HomeSection, ...]] = {}
         self.accepted: list[str] = []
         self._name = name
         self._capabilities = capabilities
@@ -264,8 +278,16 @@ class FakeChannel:
             raise self._leave_failures.popleft()
         self.left.append(address)
 
-    async def acknowledge(self, press: PressBody, text: str) -> None:
-        self.acknowledgements.append((press, text))
+    async def acknowledge(self, asked: PressBody | CommandBody, text: str) -> None:
+        self.acknowledgements.append((asked, text))
+
+    async def open_form(self, press: PressBody, form: Form) -> None:
+        if not self._capabilities.forms:
+            raise SendRejected("no forms here")
+        self.forms.append((press, form))
+
+    async def show_home(self, person: str, sections: tuple[HomeSection, ...]) -> None:
+        self.homes[person] = sections
 
     async def probe(self) -> Probe:
         detail = "running" if self._running else "not running"
@@ -334,3 +356,4 @@ class _FakeReply:
 
 if TYPE_CHECKING:
     _conforms: type[Channel] = FakeChannel
+    _has_homes: type[HomeScreen] = FakeChannel

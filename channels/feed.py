@@ -16,11 +16,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from channels.contract import Capabilities, Channel, Probe, Reply, SentCallback, Sink, TextUnit
+from channels.contract import Capabilities, Channel, Form, Probe, Reply, SentCallback, Sink, TextUnit
 from core.contracts.addresses import (
     Address,
     Attachment,
     CardContent,
+    CommandBody,
     DeleteBody,
     EditBody,
     FileContent,
@@ -224,13 +225,17 @@ class FeedChannel:
     async def leave(self, address: Address) -> None:
         del address  # nobody can be put out of a chat of this machine
 
-    async def acknowledge(self, press: PressBody, text: str) -> None:
+    async def acknowledge(self, asked: PressBody | CommandBody, text: str) -> None:
         if not text:
             # An acknowledgement without words may be followed by one with them.
             return
-        key = self._presses.pop(press.acknowledge or "", None)
+        key = self._presses.pop(asked.acknowledge or "", None)
         if key is not None:
             self._publish(key, Noticed(text=text))
+
+    async def open_form(self, press: PressBody, form: Form) -> None:
+        del press
+        raise SendRejected(f"{form.title}: this chat has no forms")
 
     async def probe(self) -> Probe:
         running = self._running.is_set()

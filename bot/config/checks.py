@@ -12,6 +12,7 @@ from bot.config.model import (
     DEFAULT_AGENT,
     DEFAULT_NAME,
     DEMO_MODEL,
+    MOST_PROMPTS,
     AccessSettings,
     AgentSection,
     BudgetSettings,
@@ -56,7 +57,7 @@ def check(settings: Settings, place: Place) -> None:
     """
     _check_names(settings, place)
     _check_telegram(settings, place.child("channels").child("telegram"))
-    _check_slack(settings.channels.slack, place.child("channels").child("slack"))
+    _check_slack(settings, place.child("channels").child("slack"))
     _check_tokens_differ(settings, place)
     _check_bots(settings.access, place.child("access").child("bots"))
     check_folders(settings, place)
@@ -159,9 +160,20 @@ def _check_telegram(settings: Settings, place: Place) -> None:
         raise place.child("webhook_listen").error("is the same address as console.listen")
 
 
-def _check_slack(slack: SlackSettings | None, place: Place) -> None:
-    if slack is not None and (slack.app_token is None) == (slack.signing_secret is None):
+def _check_slack(settings: Settings, place: Place) -> None:
+    slack = settings.channels.slack
+    if slack is None:
+        return
+    if (slack.app_token is None) == (slack.signing_secret is None):
         raise place.error("needs either app_token (Socket Mode) or signing_secret (HTTP)")
+    telegram = settings.channels.telegram
+    taken = {settings.console.listen: "console.listen"}
+    if telegram is not None and telegram.webhook_url:
+        taken[telegram.webhook_listen] = "channels.telegram.webhook_listen"
+    if slack.signing_secret is not None and slack.events_listen.port and slack.events_listen in taken:
+        raise place.child("events_listen").error(f"is the same address as {taken[slack.events_listen]}")
+    if len(slack.suggested_prompts) > MOST_PROMPTS:
+        raise place.child("suggested_prompts").error(f"has more than {MOST_PROMPTS} prompts", "Slack shows four")
 
 
 def _check_tokens_differ(settings: Settings, place: Place) -> None:
@@ -203,8 +215,6 @@ def _check_built(settings: Settings, place: Place) -> None:
 def _later_warnings(settings: Settings) -> Iterator[str]:
     """Name the keys that are set and have no effect in this release."""
     later = {
-        "channels.slack": settings.channels.slack is not None,
-        "channels.discord": settings.channels.discord is not None,
         "budgets": settings.budgets != BudgetSettings(),
         **{f"models.{name}.fallbacks": bool(model.fallbacks) for name, model in settings.models.items()},
     }

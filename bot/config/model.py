@@ -23,6 +23,7 @@ from bot.config.values import (
     directory,
     duration,
     filled_text,
+    flag,
     identity,
     listen,
     listen_address,
@@ -44,11 +45,21 @@ DEFAULT_AGENT = "lodger"
 DEMO_MODEL = "scripted/demo"
 DEFAULT_LISTEN = ListenAddress(host="127.0.0.1", port=8787)
 DEFAULT_WEBHOOK_LISTEN = ListenAddress(host="127.0.0.1", port=8788)
+DEFAULT_EVENTS_LISTEN = ListenAddress(host="127.0.0.1", port=8789)
+MOST_PROMPTS = 4
+"""docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts: at most four."""
 SHORTEST_INBOX = timedelta(days=2)
 """Platforms send again for a day what they do not know to have arrived; until then it must be recognised."""
 
 # core.telegram.org/bots/api#setwebhook, secret_token, read 2026-11-30
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")
+
+
+class ConversationPer(StrEnum):
+    """What one conversation is held in: a whole chat, or each of its threads."""
+
+    CHAT = "chat"
+    THREAD = "thread"
 
 
 class LogLevel(StrEnum):
@@ -195,12 +206,16 @@ class TelegramSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlackSettings:
-    """`[channels.slack]`. `app_token` for Socket Mode, `signing_secret` for HTTP."""
+    """`[channels.slack]`. `app_token` for Socket Mode, `signing_secret` for events posted to `events_listen`."""
 
     bot_token: Annotated[Secret, secret]
     app_token: Annotated[Secret | None, secret] = None
     signing_secret: Annotated[Secret | None, secret] = None
+    events_listen: Annotated[ListenAddress, listen_address] = DEFAULT_EVENTS_LISTEN
     agent: Annotated[str, text] = ""
+    direct: Annotated[ConversationPer, Choice(ConversationPer)] = ConversationPer.THREAD
+    rooms: Annotated[ConversationPer, Choice(ConversationPer)] = ConversationPer.THREAD
+    suggested_prompts: Annotated[tuple[str, ...], ListOf(filled_text)] = ()
     api_base: Annotated[str, address] = "https://slack.com/api/"
 
 
@@ -210,6 +225,7 @@ class DiscordSettings:
 
     token: Annotated[Secret, secret]
     agent: Annotated[str, text] = ""
+    rooms: Annotated[ConversationPer, Choice(ConversationPer)] = ConversationPer.THREAD
     api_base: Annotated[str, address] = "https://discord.com/api/v10"
     gateway_url: Annotated[str, address] = ""
 
@@ -225,7 +241,10 @@ class Channels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessSettings:
-    """`[access]`: who may talk, steer and administer. `bots` are other bots that may talk."""
+    """`[access]`: who may talk, steer and administer. `bots` are other bots that may talk.
+
+    `guests`: whether guests and people of other organisations may talk where members may.
+    """
 
     owners: Annotated[tuple[str, ...], ListOf(identity)] = ()
     operators: Annotated[tuple[str, ...], ListOf(identity)] = ()
@@ -233,6 +252,7 @@ class AccessSettings:
     groups: Annotated[GroupTalk, Choice(GroupTalk)] = GroupTalk.MENTION
     allow: Annotated[tuple[str, ...], ListOf(identity)] = ()
     bots: Annotated[tuple[str, ...], ListOf(identity)] = ()
+    guests: Annotated[bool, flag] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,6 +212,13 @@ def listen_address(value: object, place: Place) -> ListenAddress:
     return ListenAddress(host=match["host"].strip("[]"), port=int(match["port"]))
 
 
+def flag(value: object, place: Place) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise place.wrong("true or false", value)
+    return value
+
+
 def zone(value: object, place: Place) -> str:
     """Read the name of a time zone."""
     name = filled_text(value, place)
@@ -226,6 +233,9 @@ def identity(value: object, place: Place) -> str:
     """Read a person on a platform: `telegram:111`, `slack:T0TEAM/U0ALICE`, `discord:7001`."""
     if not isinstance(value, str) or _IDENTITY.fullmatch(value) is None:
         raise place.wrong("a person as CHANNEL:ID", value, 'for example "telegram:111"')
+    if value.startswith("slack:") and "/" not in value:
+        # The same user id can be somebody else's in another workspace.
+        raise place.wrong("a person of a workspace as slack:TEAM/USER", value, 'for example "slack:T0TEAM/U0ALICE"')
     return value
 
 

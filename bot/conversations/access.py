@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from core.contracts.addresses import Address, InboundEvent, Privacy, Sender
-from core.contracts.delivery import chat_key
+from core.contracts.delivery import place_key
 from core.contracts.ids import PersonId
 from core.contracts.people import PeopleStore, Person, PlaceState
 from core.contracts.permissions import PersonRole
@@ -23,7 +23,8 @@ class AccessRules:
     """The `[access]` part of the configuration.
 
     `direct_messages`: pairing, allowlist or open. `groups`: mention, participate or all. `bots`
-    are the identities of other bots that may talk; a bot is a member at most.
+    are the identities of other bots that may talk; a bot is a member at most. `guests`: whether
+    guests of an admitted place may talk there as its members do.
     """
 
     owners: Collection[str] = ()
@@ -32,6 +33,7 @@ class AccessRules:
     bots: Collection[str] = ()
     direct_messages: str = "pairing"
     groups: str = "mention"
+    guests: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +77,14 @@ class AccessDesk:
     async def standing_at(self, event: InboundEvent) -> Standing:
         """Return who sent something, as they stand where they sent it.
 
-        In a group that an owner admitted everybody who is in it may talk, whatever the rules say of
-        direct messages. Nobody becomes an owner or operator by being somewhere.
+        In a group, server or workspace that is admitted everybody who is in it may talk, whatever the
+        rules say of direct messages; guests only where a rule lets them. Nobody becomes an owner or
+        operator by being somewhere.
         """
         who = await self.standing(event.sender)
-        if who.may_talk or event.privacy is Privacy.DIRECT or self.is_unheard_bot(event.sender):
+        is_alone = event.privacy is Privacy.DIRECT and event.address.space is None
+        is_kept_out = event.sender.is_guest and not self.rules.guests
+        if who.may_talk or is_alone or is_kept_out or self.is_unheard_bot(event.sender):
             return who
         return replace(who, role=await self._role_in_group(event.address))
 
@@ -101,7 +106,7 @@ class AccessDesk:
 
     async def _role_in_group(self, address: Address) -> PersonRole:
         """Return what a stranger is at an address: a member where an owner admitted the group."""
-        place = await self._people.place(chat_key(address))
+        place = await self._people.place(place_key(address))
         admitted = place is not None and place.state is PlaceState.ADMITTED
         return PersonRole.MEMBER if admitted else PersonRole.STRANGER
 

@@ -11,7 +11,7 @@ from bot.conversations.cards import asks_about_group, group_card
 from channels.contract import Channel
 from core.contracts.addresses import Address, CardContent, InboundEvent, OutboundItem
 from core.contracts.clock import Clock
-from core.contracts.delivery import DeliveryStore, InboxRow, chat_key
+from core.contracts.delivery import DeliveryStore, InboxRow, place_key
 from core.contracts.errors import ChannelError, NotFound
 from core.contracts.ids import PersonId
 from core.contracts.people import AuditEntry, PeopleStore, Place, PlaceState
@@ -29,7 +29,8 @@ _CONVERSATIONS_LOOKED_AT = 1_000
 class GroupDesk:
     """Knows in which groups the agent may work, asks in new ones, and takes the owner's answer.
 
-    What is asked and decided holds for a chat with all its threads. Every step may be repeated
+    What is asked and decided holds for a chat with all its threads, and for the whole server or
+    workspace it belongs to, where it has one. Every step may be repeated
     after a crash: what was done already is not done again, or does no harm.
     """
 
@@ -53,8 +54,11 @@ class GroupDesk:
 
         A message that was sent before the agent left a group does not bring the question back.
         """
-        place = await self._people.place(chat_key(row.event.address))
+        place = await self._people.place(place_key(row.event.address))
         if place is not None and place.state is PlaceState.ADMITTED:
+            return True
+        if self._channels[row.event.address.channel].capabilities.is_installed:
+            await self._set(place_key(row.event.address), PlaceState.ADMITTED, by=None, at=self._clock.now())
             return True
         if place is None or (place.state is PlaceState.LEFT and row.event.sent_at > place.at):
             await self._ask(row, place)
@@ -62,7 +66,9 @@ class GroupDesk:
 
     async def came(self, row: InboxRow) -> None:
         """Ask in a group that the agent was let into, unless it is asked, or decided, there already."""
-        place = await self._people.place(chat_key(row.event.address))
+        if self._channels[row.event.address.channel].capabilities.is_installed:
+            return
+        place = await self._people.place(place_key(row.event.address))
         if place is None or place.state is PlaceState.LEFT:
             await self._ask(row, place)
 
@@ -71,7 +77,7 @@ class GroupDesk:
 
         Approvals that were asked for there stay open: they can be decided elsewhere.
         """
-        key = chat_key(row.event.address)
+        key = place_key(row.event.address)
         place = await self._people.place(key)
         if place is None or place.state is not PlaceState.LEFT:
             await self._set(key, PlaceState.LEFT, by=by, at=row.event.sent_at)
@@ -87,7 +93,7 @@ class GroupDesk:
         """
         if who.role is not PersonRole.OWNER:
             return NOT_AN_OWNER
-        key = chat_key(event.address)
+        key = place_key(event.address)
         place = await self._people.place(key)
         if place is None:
             raise NotFound("place", key)
@@ -98,14 +104,14 @@ class GroupDesk:
         return await (self._allow(event.address, who) if allow else self._leave(event.address, who))
 
     async def _allow(self, address: Address, who: Standing) -> str:
-        key = chat_key(address)
+        key = place_key(address)
         await self._set(key, PlaceState.ADMITTED, by=who.person.id, at=self._clock.now())
         await self._record(who.person.id, "group_admitted", key)
         await self._redraw(address, CardContent(text=f"{who.person.name} lets me work here. Mention me, and I answer."))
         return "I work here now."
 
     async def _leave(self, address: Address, who: Standing) -> str:
-        key, name = chat_key(address), who.person.name
+        key, name = place_key(address), who.person.name
         await self._set(key, PlaceState.REFUSED, by=who.person.id, at=self._clock.now())
         try:
             await self._channels[address.channel].leave(address)
@@ -120,14 +126,14 @@ class GroupDesk:
 
     async def _ask(self, row: InboxRow, place: Place | None) -> None:
         address = row.event.address
-        key = chat_key(address)
+        key = place_key(address)
         item = OutboundItem(id=await self._card_id(row, place), address=address, content=group_card())
         await self._delivery.post([item])
         await self._set(key, PlaceState.ASKED, by=None, at=self._clock.now())
 
     async def _card_id(self, row: InboxRow, place: Place | None) -> str:
         """Return an id that the question has when it is asked again after a crash, and only then."""
-        first = f"group/{chat_key(row.event.address)}"
+        first = f"group/{place_key(row.event.address)}"
         try:
             known = await self._delivery.outbox_row(first)
         except NotFound:
@@ -142,12 +148,12 @@ class GroupDesk:
 
     async def _waiting_in(self, address: Address) -> list[InboxRow]:
         """Return what waits for turns in any thread of a chat."""
-        key = chat_key(address)
+        key = place_key(address)
         waiting: list[InboxRow] = []
         for agent in await self._transcripts.agents():
             for conversation in await self._transcripts.conversations(agent.id, limit=_CONVERSATIONS_LOOKED_AT):
                 queued = await self._delivery.queued(conversation.id)
-                waiting += [row for row in queued if chat_key(row.event.address) == key]
+                waiting += [row for row in queued if place_key(row.event.address) == key]
         return waiting
 
     async def _set(self, key: str, state: PlaceState, *, by: PersonId | None, at: datetime) -> None:

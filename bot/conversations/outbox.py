@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 MAX_UNKNOWN = 2
 """Sends with an unknown outcome before a text is left as unknown: it may have doubled once then."""
 _MAX_UNKNOWN_ASIDE = 5
+ANSWER_IN_DOUBT = "I was cut off each time I sent my answer. If you do not see it, ask me to repeat it."
+_FATE_OF_TURN = "/fate"
 """The same for what may be repeated, but is not worth more."""
 ELSEWHERE = Again(wait=timedelta(hours=1), over_restart=False)
 """For a channel that this host has not: the doorbell stays stored, and a host that has it answers."""
@@ -275,8 +277,8 @@ class Deliverer:
     async def _give_up(self, row: OutboxRow, state: OutboxState, error: str) -> None:
         item = row.item
         logger.error("outbox_row_failed", extra={"item_id": item.id, "state": state, "error": error})
-        if isinstance(item.content, FileContent):
-            fate = notice(f"{item.id}/fate", item.address, _fate(item.content, state))
+        fate = _fate(row, state)
+        if fate is not None:
             await self._store.post([fate], turn_id=row.turn_id)
         await self._store.fail(item.id, state, error)
         match item.content:
@@ -329,10 +331,18 @@ def final_id(turn_id: TurnId) -> str:
     return f"{turn_id}/end"
 
 
-def _fate(content: FileContent, state: OutboxState) -> str:
-    if state is OutboxState.UNKNOWN:
-        return f"It is not known whether {content.name} arrived."
-    return f"{content.name} could not be sent."
+def _fate(row: OutboxRow, state: OutboxState) -> OutboundItem | None:
+    """Return what people are told of a file, or of what a turn said, that is given up; of an answer once a turn."""
+    item, is_open = row.item, state is OutboxState.UNKNOWN
+    match item.content:
+        case FileContent(name=name):
+            told = f"It is not known whether {name} arrived." if is_open else f"{name} could not be sent."
+            return notice(f"{item.id}/fate", item.address, told)
+        case TextContent() if row.turn_id is not None and not item.id.endswith(_FATE_OF_TURN):
+            told = ANSWER_IN_DOUBT if is_open else "My answer could not be sent here. My operator can see why."
+            return notice(f"{row.turn_id}{_FATE_OF_TURN}", item.address, told)
+        case _:
+            return None
 
 
 def masked(item: OutboundItem, mask: Callable[[str], str]) -> OutboundItem:

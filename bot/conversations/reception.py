@@ -14,8 +14,8 @@ from bot.conversations.groups import GroupDesk
 from bot.conversations.hearing import Hearing
 from bot.conversations.intake import Intake
 from bot.conversations.pairing import PairingDesk
-from core.contracts.addresses import InboundEvent, MessageBody, Privacy
-from core.contracts.agents import EVERYONE, Audience, Conversation, QueueMode
+from core.contracts.addresses import CommandBody, InboundEvent, MessageBody, Privacy
+from core.contracts.agents import EVERYONE, Audience, QueueMode
 from core.contracts.backend import Backend
 from core.contracts.delivery import Binding, DeliveryStore, InboxRow
 from core.contracts.ids import ConversationId
@@ -25,6 +25,7 @@ from core.contracts.permissions import PersonRole
 from core.contracts.runs import TurnState
 
 PAUSED = "Paused; your message waits. /resume lets me go on."
+_NOT_HERE = "I do not work here yet. An owner of mine has to let me."
 _NOTHING_TO_READ = "There is nothing in this message that I can read. Write to me, or send a file."
 
 
@@ -80,6 +81,23 @@ class Reception:
         await self._ports.delivery.complete([row.id for row in rows])
         return None
 
+    async def command(self, row: InboxRow, body: CommandBody) -> str:
+        """Run a command that the platform handed over as one, and return its answer for its giver alone."""
+        event = row.event
+        if not await self._is_open(row):
+            return _NOT_HERE
+        who = await self._ports.access.standing_at(event)
+        if not who.may_talk:
+            return await self._ports.pairings.greet(event)
+        return await self._run(parse_command(body.text) or ("help", ""), row, who)
+
+    async def _is_open(self, row: InboxRow) -> bool:
+        """Return whether the agent may work where an event comes from; a new group is asked about there."""
+        is_direct = row.event.privacy is Privacy.DIRECT
+        if is_direct and row.event.address.space is None:
+            return True
+        return await self._ports.groups.admits(row) or is_direct
+
     async def _answer(self, rows: Sequence[InboxRow], who: Standing) -> str:
         """Return what the host itself answers to what is not for a turn."""
         if not who.may_talk:
@@ -109,10 +127,11 @@ class Reception:
         ports, row = self._ports, rows[0]
         if ports.access.is_unheard_bot(row.event.sender):
             return None
+        is_open = await self._is_open(row)
         if row.event.privacy is Privacy.DIRECT:
             meant = any(body.addressed for body in _bodies(rows))
         else:
-            meant = await ports.groups.admits(row) and await ports.hearing.is_meant(rows)
+            meant = is_open and await ports.hearing.is_meant(rows)
         if not meant or await ports.hearing.is_looping(row):
             return None
         return await ports.access.standing_at(row.event)
@@ -123,13 +142,14 @@ class Reception:
         wait = await ports.intake.take(rows, binding.conversation_id)
         if wait is not None:
             return wait
-        conversation = await ports.backend.get_conversation(binding.conversation_id)
-        if not conversation.paused and await self._mode(conversation) is QueueMode.INTERRUPT:
+        bound = await ports.delivery.bound_conversation(binding.address.key)
+        is_paused = bound is not None and bound.paused
+        if bound is not None and not is_paused and bound.queue_mode is QueueMode.INTERRUPT:
             # Before the message is queued: after a crash between the two it is all done again.
-            await self._interrupt(rows[0].event, conversation.id, who)
-        await ports.delivery.route([row.id for row in rows], conversation.id)
-        if conversation.paused:
-            await self._tell_paused(rows[0].event, conversation.id)
+            await self._interrupt(rows[0].event, binding.conversation_id, who)
+        await ports.delivery.route([row.id for row in rows], binding.conversation_id)
+        if is_paused:
+            await self._tell_paused(rows[0].event, binding.conversation_id)
         return None
 
     async def _interrupt(self, event: InboundEvent, conversation_id: ConversationId, who: Standing) -> None:
@@ -150,18 +170,10 @@ class Reception:
             await self._ports.answers.post(f"paused/{conversation_id}/{row.id}", event.address, PAUSED)
 
     async def _open_target(self, event: InboundEvent) -> ConversationId | None:
-        binding = await self._ports.delivery.binding(event.address.key)
-        if binding is None or not (await self._ports.access.standing(event.sender)).may_talk:
+        bound = await self._ports.delivery.bound_conversation(event.address.key)
+        if bound is None or bound.paused or bound.queue_mode is QueueMode.INTERRUPT:
             return None
-        conversation = await self._ports.backend.get_conversation(binding.conversation_id)
-        if conversation.paused or await self._mode(conversation) is QueueMode.INTERRUPT:
-            return None
-        return conversation.id
-
-    async def _mode(self, conversation: Conversation) -> QueueMode:
-        if conversation.queue_mode is not None:
-            return conversation.queue_mode
-        return (await self._ports.backend.get_agent(conversation.agent_id)).queue_mode
+        return bound.id if (await self._ports.access.standing_at(event)).may_talk else None
 
     async def _binding(self, event: InboundEvent, who: Standing) -> Binding:
         """Return what the address is bound to, binding it to a new conversation the first time."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
-from bot.conversations.access import AccessDesk
+from bot.conversations.access import AccessDesk, Standing
 from bot.conversations.albums import sent_together, still_open
 from bot.conversations.answers import Answers
 from bot.conversations.commands import command_in
@@ -20,9 +20,12 @@ from bot.conversations.reception import Reception
 from bot.conversations.revisions import Revisions
 from channels.contract import Channel
 from core.contracts.addresses import (
+    CommandBody,
     DeleteBody,
     EditBody,
+    HomeBody,
     InboundBody,
+    InboundEvent,
     MembershipBody,
     MessageBody,
     MigrationBody,
@@ -37,14 +40,17 @@ from core.contracts.engine import Again
 logger = logging.getLogger(__name__)
 
 ACKNOWLEDGE_AFTER = timedelta(milliseconds=800)
-"""A press that takes longer is acknowledged without words first: platforms show a failure soon."""
+"""A press or command that takes longer is acknowledged without words first: platforms show a failure soon."""
 LOOK_FOR_PRESSES = timedelta(milliseconds=300)
 """How often presses are looked for while a message takes long."""
+_AT_ONCE = (PressBody, CommandBody)
+_DONE = "Done."
+"""What a command says that has nothing else to say: its giver sees that it was taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterPorts:
-    """What the router stands on."""
+    """What the router stands on. `open_home` draws the home screen of whoever opened it; it never raises."""
 
     delivery: DeliveryStore
     access: AccessDesk
@@ -53,12 +59,15 @@ class RouterPorts:
     revisions: Revisions
     presses: PressDesk
     answers: Answers
+    open_home: Callable[[InboundEvent, Standing], Awaitable[None]]
     channels: Mapping[str, Channel]
     clock: Clock
 
 
 class Router:
-    """Routes the events of one address at a time, in order of acceptance; presses first, as people wait for them.
+    """Routes the events of one address at a time, in order of acceptance.
+
+    Presses and commands of the platform's own come first, as people wait for them.
 
     A message that cannot be queued yet (an album that may grow, a file that is asked for once more)
     holds back later messages of its sender, and nothing else.
@@ -106,8 +115,10 @@ class Router:
                 await self._ports.revisions.delete(row, body)
             case ReactionBody() as body:
                 await self._ports.revisions.react(row, body)
-            case PressBody() as body:
-                await self._press(row, body)
+            case PressBody() | CommandBody() as body:
+                await self._answer_at_once(row, body)
+            case HomeBody():
+                await self._ports.open_home(row.event, await self._ports.access.standing_at(row.event))
             case MembershipBody() as body:
                 await self._membership(row, body)
             case MigrationBody(chat=chat):
@@ -134,7 +145,7 @@ class Router:
             await self._ports.clock.sleep(LOOK_FOR_PRESSES)
             async with between_presses:
                 for row in await self._ports.delivery.new_events(key):
-                    if isinstance(row.event.body, PressBody):
+                    if isinstance(row.event.body, _AT_ONCE):
                         await self._route([row])
 
     async def _membership(self, row: InboxRow, body: MembershipBody) -> None:
@@ -146,25 +157,31 @@ class Router:
             who = await self._ports.access.standing(row.event.sender)
             await self._ports.groups.left(row, who.person.id)
 
-    async def _press(self, row: InboxRow, body: PressBody) -> None:
+    async def _answer_at_once(self, row: InboxRow, body: PressBody | CommandBody) -> None:
         channel = self._ports.channels[row.event.address.channel]
         early = asyncio.create_task(self._acknowledge_late(channel, body), name="acknowledge")
         try:
-            who = await self._ports.access.standing_at(row.event)
-            told = await self._ports.presses.press(row.event, body, who, reply_id=f"in/{row.id}/1")
+            told = await (self._press(row, body) if isinstance(body, PressBody) else self._command(row, body))
         finally:
             early.cancel()
             await asyncio.gather(early, return_exceptions=True)
         await channel.acknowledge(body, told)
 
-    async def _acknowledge_late(self, channel: Channel, body: PressBody) -> None:
+    async def _press(self, row: InboxRow, body: PressBody) -> str:
+        who = await self._ports.access.standing_at(row.event)
+        return await self._ports.presses.press(row.event, body, who, reply_id=f"in/{row.id}/1")
+
+    async def _command(self, row: InboxRow, body: CommandBody) -> str:
+        return await self._ports.reception.command(row, body) or _DONE
+
+    async def _acknowledge_late(self, channel: Channel, body: PressBody | CommandBody) -> None:
         await self._ports.clock.sleep(ACKNOWLEDGE_AFTER)
         await channel.acknowledge(body, "")
 
 
 def _urgency(rows: Sequence[InboxRow]) -> bool:
-    """Sorts presses before everything else."""
-    return not isinstance(rows[0].event.body, PressBody)
+    """Sorts what somebody waits for before everything else."""
+    return not isinstance(rows[0].event.body, _AT_ONCE)
 
 
 def _is_said(body: InboundBody) -> bool:

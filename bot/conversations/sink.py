@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from bot.conversations.outages import OutageNotice
-from channels.contract import Channel, Sink
+from channels.contract import Channel, Mark, Sink
 from core.contracts.addresses import (
+    CommandBody,
     DeleteBody,
     EditBody,
+    HomeBody,
     InboundBody,
     InboundEvent,
     MembershipBody,
@@ -64,6 +66,16 @@ class InboxSink:
             raise
         self._outage.end()
 
+    async def marks(self, channel: str, account: str) -> tuple[Mark, ...]:
+        rows = await self._delivery.newest_of(channel, account)
+        newest = {row.event.address: row.event.sent_at for row in rows}
+        if newest:
+            # Whatever is heard anywhere shows that the account was there until then.
+            until = max(newest.values())
+            for address in await self._delivery.bound_addresses(channel, account):
+                newest.setdefault(address, until)
+        return tuple(Mark(address=address, sent_at=sent_at) for address, sent_at in newest.items())
+
 
 def cleaned(body: InboundBody, clean: Callable[[str], str]) -> InboundBody:
     """Return a body as it may be stored: no secret value, no text that cannot be written."""
@@ -81,7 +93,11 @@ def cleaned(body: InboundBody, clean: Callable[[str], str]) -> InboundBody:
             return replace(body, text=clean(body.text))
         case ReactionBody():
             return replace(body, emoji=tuple(clean(emoji) for emoji in body.emoji))
-        case DeleteBody() | PressBody() | MembershipBody() | MigrationBody():
+        case PressBody():
+            return replace(body, values=tuple((name, clean(text)) for name, text in body.values))
+        case CommandBody():
+            return replace(body, text=clean(body.text))
+        case DeleteBody() | HomeBody() | MembershipBody() | MigrationBody():
             return body
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from bot.conversations.albums import album_of
 from bot.conversations.changes import Revision, reactions_in, revisions_in, text_before
 from core.contracts.addresses import CardContent, FileContent, MessageBody, OutboundContent, Privacy, TextContent
-from core.contracts.delivery import DeliveryStore, InboxRow, InboxState, chat_key
+from core.contracts.delivery import DeliveryStore, InboxRow, InboxState, chat_key, place_key
 from core.contracts.ids import ConversationId
 from core.contracts.messages import ReminderPart
 from core.contracts.people import PeopleStore
@@ -62,7 +62,7 @@ class Surroundings:
             since = await self._delivery.since_last_turn(row.event.address.key, before=row.id)
             found |= {earlier.id: earlier for earlier in since}
         if found and rows[0].event.privacy is not Privacy.DIRECT:
-            place = await self._people.place(chat_key(rows[0].event.address))
+            place = await self._people.place(place_key(rows[0].event.address))
             found = {key: row for key, row in found.items() if place is not None and row.received_at >= place.at}
         return [found[key] for key in sorted(found)]
 

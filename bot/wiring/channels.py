@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from bot.config.model import Settings, TelegramSettings
+from bot.config.model import DiscordSettings, Settings, SlackSettings, TelegramSettings
+from bot.config.values import ListenAddress
 from bot.conversations.commands import COMMANDS, menus
 from bot.conversations.sessions.protocol import CHANNEL
 from bot.conversations.turn_opening import HEADLESS
@@ -17,7 +19,20 @@ from core.contracts.clock import Clock
 from core.contracts.secrets import Redactor
 
 if TYPE_CHECKING:
+    from channels.discord.adapter import DiscordChannel
+    from channels.slack.adapter import SlackChannel
+
     from channels.telegram.adapter import TelegramChannel
+
+    Platform: TypeAlias = TelegramChannel | SlackChannel | DiscordChannel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Configured:
+    """A platform's channel, not open yet, and where it listens when its platform calls it."""
+
+    channel: Platform
+    listen: ListenAddress | None = None
 
 
 @asynccontextmanager
@@ -26,16 +41,13 @@ async def open_channels(
 ) -> AsyncIterator[HostChannels]:
     """Give the local channels and, where wanted, the configured platforms; close them afterwards."""
     async with AsyncExitStack() as stack:
-        telegram = settings.channels.telegram
         connected = []
         webhooks = {}
-        diagnosable: dict[str, Diagnosable] = {}
-        if platforms and telegram is not None:
-            channel = await stack.enter_async_context(_telegram(telegram, settings, clock, redactor))
+        for platform in _platforms(settings, clock, redactor) if platforms else ():
+            channel: Platform = await stack.enter_async_context(platform.channel)
             connected.append(channel)
-            diagnosable[channel.name] = channel
-            if channel.webhook is not None:
-                webhooks[f"{telegram.webhook_listen.host}:{telegram.webhook_listen.port}"] = channel.webhook
+            if channel.webhook is not None and platform.listen is not None:
+                webhooks[f"{platform.listen.host}:{platform.listen.port}"] = channel.webhook
         yield HostChannels(
             web=FeedChannel("web", clock),
             terminal=FeedChannel("terminal", clock),
@@ -43,7 +55,7 @@ async def open_channels(
             session=FeedChannel(CHANNEL, clock),
             platforms=tuple(connected),
             webhooks=webhooks,
-            diagnosable=diagnosable,
+            diagnosable={channel.name: channel for channel in connected},
         )
 
 
@@ -52,22 +64,34 @@ async def open_diagnosable(
     settings: Settings, clock: Clock, redactor: Redactor, *, running: HostChannels
 ) -> AsyncIterator[Mapping[str, Diagnosable]]:
     """Give the configured platforms to be proven: those that run, or opened for the length of the block."""
-    telegram = settings.channels.telegram
-    if running.platforms or telegram is None:
+    if running.platforms:
         yield running.diagnosable
         return
-    async with _telegram(telegram, settings, clock, redactor) as channel:
-        yield {channel.name: channel}
+    async with AsyncExitStack() as stack:
+        opened: list[Platform] = [
+            await stack.enter_async_context(platform.channel) for platform in _platforms(settings, clock, redactor)
+        ]
+        yield {channel.name: channel for channel in opened}
 
 
-def _telegram(telegram: TelegramSettings, settings: Settings, clock: Clock, redactor: Redactor) -> TelegramChannel:
-    # Half a second that nobody without a Telegram channel should pay.
+def _platforms(settings: Settings, clock: Clock, redactor: Redactor) -> Iterator[_Configured]:
+    """Yield the configured platforms; each SDK is imported here, as nobody without its channel should pay for it."""
+    channels = settings.channels
+    if channels.telegram is not None:
+        yield _telegram(channels.telegram, settings, clock, redactor)
+    if channels.slack is not None:
+        yield _slack(channels.slack, clock, redactor)
+    if channels.discord is not None:
+        yield _discord(channels.discord, settings, clock, redactor)
+
+
+def _telegram(telegram: TelegramSettings, settings: Settings, clock: Clock, redactor: Redactor) -> _Configured:
     from channels.telegram.adapter import TelegramChannel, WebhookSettings
 
     webhook = None
     if telegram.webhook_url and telegram.webhook_secret is not None:
         webhook = WebhookSettings(url=telegram.webhook_url, secret=telegram.webhook_secret.reveal())
-    return TelegramChannel(
+    channel = TelegramChannel(
         token=telegram.token.reveal(),
         api_base=telegram.api_base,
         clock=clock,
@@ -75,3 +99,36 @@ def _telegram(telegram: TelegramSettings, settings: Settings, clock: Clock, reda
         menus=menus(COMMANDS.values(), owners=settings.access.owners),
         webhook=webhook,
     )
+    return _Configured(channel=channel, listen=telegram.webhook_listen)
+
+
+def _slack(slack: SlackSettings, clock: Clock, redactor: Redactor) -> _Configured:
+    from channels.slack.adapter import SlackChannel
+
+    channel = SlackChannel(
+        bot_token=slack.bot_token.reveal(),
+        app_token=None if slack.app_token is None else slack.app_token.reveal(),
+        signing_secret=None if slack.signing_secret is None else slack.signing_secret.reveal(),
+        api_base=slack.api_base,
+        clock=clock,
+        mask=redactor.mask,
+        direct=slack.direct.value,
+        channels=slack.rooms.value,
+        suggested_prompts=slack.suggested_prompts,
+    )
+    return _Configured(channel=channel, listen=slack.events_listen)
+
+
+def _discord(discord: DiscordSettings, settings: Settings, clock: Clock, redactor: Redactor) -> _Configured:
+    from channels.discord.adapter import DiscordChannel
+
+    channel = DiscordChannel(
+        token=discord.token.reveal(),
+        api_base=discord.api_base,
+        gateway_url=discord.gateway_url,
+        clock=clock,
+        mask=redactor.mask,
+        menus=menus(COMMANDS.values(), owners=settings.access.owners),
+        channels=discord.rooms.value,
+    )
+    return _Configured(channel=channel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.agents import agents_of_channels
 from bot.config.live import LiveSettings
+from bot.conversations.access import Standing
 from bot.conversations.command_calls import CommandPorts
 from bot.conversations.commands import CommandDesk
 from bot.conversations.hearing import Hearing
@@ -14,6 +15,7 @@ from bot.conversations.revisions import Revisions
 from bot.conversations.router import Router, RouterPorts
 from bot.conversations.worker import ConversationWorker
 from bot.wiring.parts import Desks, Parts
+from core.contracts.addresses import InboundEvent
 
 
 def make_reception(live: LiveSettings, parts: Parts, desks: Desks, worker: ConversationWorker) -> Reception:
@@ -65,10 +67,15 @@ def make_router(parts: Parts, desks: Desks, reception: Reception) -> Router:
             revisions=Revisions(delivery=stores.delivery, reception=reception),
             presses=presses,
             answers=desks.answers,
+            open_home=_no_home,
             channels=parts.channels.by_name,
             clock=parts.clock,
         )
     )
+
+
+async def _no_home(event: InboundEvent, who: Standing) -> None:
+    del event, who
 
 
 def _commands(parts: Parts, desks: Desks, worker: ConversationWorker) -> CommandDesk:

@@ -16,6 +16,7 @@ from channels.contract import (
     CommandMenu,
     Diagnosable,
     Finding,
+    Form,
     Probe,
     Reply,
     SentCallback,
@@ -38,9 +39,9 @@ from channels.telegram.presses import PressAnswers
 from channels.telegram.preview import Preview
 from channels.telegram.transport import BotApi
 from channels.telegram.webhook import WebhookIntake
-from core.contracts.addresses import Address, Attachment, OutboundItem, PressBody
+from core.contracts.addresses import Address, Attachment, CommandBody, OutboundItem, PressBody
 from core.contracts.clock import Clock
-from core.contracts.errors import ChatMoved
+from core.contracts.errors import ChatMoved, SendRejected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,8 +193,13 @@ class TelegramChannel:
         except ChatMoved as moved:
             await self.leave(replace(address, chat=moved.chat))
 
-    async def acknowledge(self, press: PressBody, text: str) -> None:
-        await self._presses.answer(press, text)
+    async def acknowledge(self, asked: PressBody | CommandBody, text: str) -> None:
+        if isinstance(asked, PressBody):
+            await self._presses.answer(asked, text)
+
+    async def open_form(self, press: PressBody, form: Form) -> None:
+        del press
+        raise SendRejected(f"{form.title}: Telegram has no forms")
 
     async def probe(self) -> Probe:
         return self._health.probe()

@@ -22,12 +22,14 @@ class Address:
 
     `channel` is the adapter's name (`telegram`), `account` the bot account on it, `chat` the
     platform's chat id, `thread` a thread or topic inside it. The four together are the key.
+    `space` is the server or workspace that the chat belongs to, where a platform admits whole ones.
     """
 
     channel: str
     account: str
     chat: str
     thread: str | None = None
+    space: str | None = field(default=None, compare=False)
 
     @property
     def key(self) -> str:
@@ -38,11 +40,18 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """Who acted, as the platform says. `identity` is `<channel>:<platform id>`."""
+    """Who acted, as the platform says. `identity` is `<channel>:<platform id>`.
+
+    `is_guest`: somebody of another organisation, or with less than a member's rights in this one.
+    `roles` are the platform's own roles of theirs where they acted, each `<channel>:<role>`:
+    `telegram:administrator`, `discord:<role id>`, `slack:<user group id>`.
+    """
 
     identity: str
     name: str
     is_bot: bool = False
+    is_guest: bool = False
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +132,44 @@ class MigrationBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PressBody:
-    """A button was pressed. `token` is what the button carried, `card` the message's external id."""
+    """A button was pressed, or the form it opened was sent.
+
+    `token` is what the button carried, `card` the message's external id; empty on a home screen.
+    """
 
     token: str
     card: str
     acknowledge: str | None = None
     """What the adapter needs to answer the press, such as a callback query id."""
+    values: tuple[tuple[str, str], ...] = ()
+    """What was written into the form, as (field, text); empty for a press."""
 
 
-InboundBody: TypeAlias = MessageBody | EditBody | DeleteBody | ReactionBody | PressBody | MembershipBody | MigrationBody
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandBody:
+    """A command by the platform's own means, answered to its giver alone; `text` is as it would be typed: `/status`."""
+
+    text: str
+    acknowledge: str | None = None
+    """What the adapter needs to answer the command, as in `PressBody`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeBody:
+    """The sender opened the agent's home screen."""
+
+
+InboundBody: TypeAlias = (
+    MessageBody
+    | EditBody
+    | DeleteBody
+    | ReactionBody
+    | PressBody
+    | CommandBody
+    | HomeBody
+    | MembershipBody
+    | MigrationBody
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,11 +200,15 @@ class ButtonStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Button:
-    """One choice of a card; `token` is short and opaque (at most 40 ASCII characters)."""
+    """One choice of a card; `token` is short and opaque (at most 40 ASCII characters).
+
+    A button that `opens_form` is left out where the platform has no forms.
+    """
 
     token: str
     label: str
     style: ButtonStyle = ButtonStyle.NORMAL
+    opens_form: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

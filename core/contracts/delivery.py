@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from core.contracts.addresses import Address, InboundEvent, OutboundContent, OutboundItem
+from core.contracts.agents import QueueMode
 from core.contracts.ids import AgentId, ConversationId, PersonId, TurnId
 
 INBOX_QUEUE = "inbox"
@@ -87,9 +88,25 @@ class Binding:
     conversation_id: ConversationId
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundConversation:
+    """What an address's conversation makes of a message now; `queue_mode` is its own or its agent's."""
+
+    id: ConversationId
+    paused: bool
+    queue_mode: QueueMode
+
+
 def chat_key(address: Address) -> str:
     """Return the outbox key of an address: one deliverer and one pace per chat."""
     return f"{address.channel}/{address.account}/{address.chat}"
+
+
+def place_key(address: Address) -> str:
+    """Return the key under which a group is admitted: with its whole server or workspace, where it has one."""
+    if address.space is None:
+        return chat_key(address)
+    return f"{address.channel}/{address.account}/space:{address.space}"
 
 
 class DeliveryStore(Protocol):
@@ -134,6 +151,14 @@ class DeliveryStore(Protocol):
         """Return the newest rows of an address, oldest first."""
         ...
 
+    async def newest_of(self, channel: str, account: str) -> tuple[InboxRow, ...]:
+        """Return the newest row of each address of a platform account."""
+        ...
+
+    async def bound_addresses(self, channel: str, account: str) -> tuple[Address, ...]:
+        """Return the addresses of a platform account that hold a conversation."""
+        ...
+
     async def complete(self, inbox_ids: Sequence[int]) -> None:
         """Mark rows done."""
         ...
@@ -152,6 +177,10 @@ class DeliveryStore(Protocol):
 
     async def binding(self, address_key: str) -> Binding | None:
         """Return the binding of an address."""
+        ...
+
+    async def bound_conversation(self, address_key: str) -> BoundConversation | None:
+        """Return the conversation that an address holds."""
         ...
 
     async def bind(self, binding: Binding) -> None:

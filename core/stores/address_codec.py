@@ -12,9 +12,11 @@ from core.contracts.addresses import (
     Button,
     ButtonStyle,
     CardContent,
+    CommandBody,
     DeleteBody,
     EditBody,
     FileContent,
+    HomeBody,
     InboundBody,
     InboundEvent,
     MembershipBody,
@@ -36,12 +38,19 @@ from core.stores.text import JsonObject
 
 def address_to_json(address: Address) -> JsonObject:
     """Return an address as JSON."""
-    return {"channel": address.channel, "account": address.account, "chat": address.chat, "thread": address.thread}
+    data: JsonObject = {"channel": address.channel, "account": address.account, "chat": address.chat}
+    return {**data, "thread": address.thread, "space": address.space}
 
 
 def address_from_json(data: JsonObject) -> Address:
     """Return an address."""
-    return Address(channel=data["channel"], account=data["account"], chat=data["chat"], thread=data.get("thread"))
+    return Address(
+        channel=data["channel"],
+        account=data["account"],
+        chat=data["chat"],
+        thread=data.get("thread"),
+        space=data.get("space"),
+    )
 
 
 def content_to_json(content: OutboundContent) -> JsonObject:
@@ -50,10 +59,7 @@ def content_to_json(content: OutboundContent) -> JsonObject:
         case TextContent(markdown=markdown, silent=silent):
             return {"type": "text", "markdown": markdown, "silent": silent}
         case CardContent():
-            rows = [
-                [{"token": button.token, "label": button.label, "style": button.style.value} for button in row]
-                for row in content.rows
-            ]
+            rows = [[{**asdict(button), "style": button.style.value} for button in row] for row in content.rows]
             return {
                 "type": "card",
                 "text": content.text,
@@ -89,17 +95,26 @@ def content_from_json(data: JsonObject) -> OutboundContent:
             raise ValueError(f"unknown content {tag!r}")
 
 
+def _button_to_json(button: Button) -> JsonObject:
+    data: JsonObject = {"token": button.token, "label": button.label, "style": button.style.value}
+    return {**data, "opens_form": True} if button.opens_form else data
+
+
 def _button(data: JsonObject) -> Button:
-    return Button(token=data["token"], label=data["label"], style=ButtonStyle(data["style"]))
+    return Button(
+        token=data["token"],
+        label=data["label"],
+        style=ButtonStyle(data["style"]),
+        opens_form=data.get("opens_form", False),
+    )
 
 
 def inbound_to_json(event: InboundEvent) -> JsonObject:
     """Return a platform's event as JSON."""
-    sender = {"identity": event.sender.identity, "name": event.sender.name, "is_bot": event.sender.is_bot}
     return {
         "address": address_to_json(event.address),
         "key": event.key,
-        "sender": sender,
+        "sender": asdict(event.sender),
         "body": _body_to_json(event.body),
         "privacy": event.privacy.value,
         "sent_at_us": to_micros(event.sent_at),
@@ -109,15 +124,24 @@ def inbound_to_json(event: InboundEvent) -> JsonObject:
 
 def inbound_from_json(data: JsonObject) -> InboundEvent:
     """Return a platform's event."""
-    sender = data["sender"]
     return InboundEvent(
         address=address_from_json(data["address"]),
         key=data["key"],
-        sender=Sender(identity=sender["identity"], name=sender["name"], is_bot=sender.get("is_bot", False)),
+        sender=_sender(data["sender"]),
         body=_BODIES[data["body"]["type"]](data["body"]),
         privacy=Privacy(data["privacy"]),
         sent_at=from_micros(data["sent_at_us"]),
         external_id=data.get("external_id"),
+    )
+
+
+def _sender(data: JsonObject) -> Sender:
+    return Sender(
+        identity=data["identity"],
+        name=data["name"],
+        is_bot=data.get("is_bot", False),
+        is_guest=data.get("is_guest", False),
+        roles=tuple(data.get("roles", ())),
     )
 
 
@@ -149,7 +173,14 @@ _BODIES: Mapping[str, Callable[[JsonObject], InboundBody]] = {
     "edit": lambda data: EditBody(message_key=data["message_key"], text=data["text"]),
     "delete": lambda data: DeleteBody(message_key=data["message_key"]),
     "reaction": lambda data: ReactionBody(message=data["message"], emoji=tuple(data["emoji"])),
-    "press": lambda data: PressBody(token=data["token"], card=data["card"], acknowledge=data.get("acknowledge")),
+    "press": lambda data: PressBody(
+        token=data["token"],
+        card=data["card"],
+        acknowledge=data.get("acknowledge"),
+        values=tuple((name, text) for name, text in data.get("values", ())),
+    ),
+    "command": lambda data: CommandBody(text=data["text"], acknowledge=data.get("acknowledge")),
+    "home": lambda _: HomeBody(),
     "membership": lambda data: MembershipBody(present=data["present"]),
     "migration": lambda data: MigrationBody(chat=data["chat"]),
 }
@@ -161,6 +192,8 @@ _TAGS: Mapping[type[InboundBody], str] = {
     DeleteBody: "delete",
     ReactionBody: "reaction",
     PressBody: "press",
+    CommandBody: "command",
+    HomeBody: "home",
     MembershipBody: "membership",
     MigrationBody: "migration",
 }

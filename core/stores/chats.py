@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from core.contracts.addresses import Address
-from core.contracts.delivery import InboxState, OutboxState, chat_key
-from core.contracts.ids import PersonId
+from core.contracts.agents import QueueMode
+from core.contracts.delivery import BoundConversation, InboxState, OutboxState, chat_key
+from core.contracts.ids import ConversationId, PersonId
 from core.stores.address_codec import address_from_json, address_to_json, inbound_from_json, inbound_to_json
 from core.stores.codec import read_json
-from core.stores.tables.agents import CONVERSATIONS
+from core.stores.tables.agents import AGENTS, CONVERSATIONS
 from core.stores.tables.delivery import BINDINGS, INBOX, OUTBOX
 from core.stores.tables.people import PLACES
 from core.stores.text import dump
@@ -26,6 +27,16 @@ _DIRECT_BINDINGS = (
     .join(CONVERSATIONS, CONVERSATIONS.c.id == BINDINGS.c.conversation_id)
     .where(CONVERSATIONS.c.audience.contains(bindparam("word")))
     .order_by(BINDINGS.c.bound_at.desc())
+)
+_BOUND_CONVERSATION = (
+    select(
+        CONVERSATIONS.c.id,
+        CONVERSATIONS.c.paused,
+        func.coalesce(CONVERSATIONS.c.queue_mode, AGENTS.c.queue_mode).label("queue_mode"),
+    )
+    .join(BINDINGS, BINDINGS.c.conversation_id == CONVERSATIONS.c.id)
+    .join(AGENTS, AGENTS.c.id == CONVERSATIONS.c.agent_id)
+    .where(BINDINGS.c.address_key == bindparam("of_address"))
 )
 
 
@@ -89,9 +100,26 @@ def _migrate_place(connection: Connection, old_key: str, new_key: str) -> None:
     connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=values))
 
 
+def bound_conversation(connection: Connection, address_key: str) -> BoundConversation | None:
+    """See `DeliveryStore.bound_conversation`."""
+    row = connection.execute(_BOUND_CONVERSATION, {"of_address": address_key}).one_or_none()
+    if row is None:
+        return None
+    return BoundConversation(id=ConversationId(row.id), paused=row.paused, queue_mode=QueueMode(row.queue_mode))
+
+
+def bound_addresses(connection: Connection, channel: str, account: str) -> tuple[Address, ...]:
+    """See `DeliveryStore.bound_addresses`."""
+    found = connection.execute(select(BINDINGS.c.address).where(_below(BINDINGS, f"{channel}/{account}")))
+    return tuple(read_json(row.address, address_from_json) for row in found)
+
+
 def _of_chat(table: Table, address: Address) -> ColumnElement[bool]:
     """Whether a row is of the chat itself or of a thread in it, as a range that an index answers."""
     key = chat_key(address)
+    return (table.c.address_key == key) | _below(table, key)
+
+
+def _below(table: Table, key: str) -> ColumnElement[bool]:
     after_slash = chr(ord("/") + 1)
-    in_thread = (table.c.address_key > f"{key}/") & (table.c.address_key < f"{key}{after_slash}")
-    return (table.c.address_key == key) | in_thread
+    return (table.c.address_key > f"{key}/") & (table.c.address_key < f"{key}{after_slash}")

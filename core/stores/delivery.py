@@ -12,7 +12,15 @@ from sqlalchemy.dialects.sqlite import insert
 
 from core.contracts.addresses import Address, InboundEvent, OutboundContent, OutboundItem
 from core.contracts.clock import Clock
-from core.contracts.delivery import Binding, DeliveryStore, InboxRow, InboxState, OutboxRow, OutboxState
+from core.contracts.delivery import (
+    Binding,
+    BoundConversation,
+    DeliveryStore,
+    InboxRow,
+    InboxState,
+    OutboxRow,
+    OutboxState,
+)
 from core.contracts.errors import InvalidInput, NotFound
 from core.contracts.ids import ConversationId, PersonId, TurnId
 from core.stores import chats, inbox, outbox
@@ -120,6 +128,12 @@ class SqlDelivery:
             lambda connection: inbox.since_last_turn(connection, address_key, before=before, limit=limit)
         )
 
+    async def newest_of(self, channel: str, account: str) -> tuple[InboxRow, ...]:
+        return await self._database.read(lambda connection: inbox.newest_of(connection, channel, account))
+
+    async def bound_addresses(self, channel: str, account: str) -> tuple[Address, ...]:
+        return await self._database.read(lambda connection: chats.bound_addresses(connection, channel, account))
+
     async def inbox_of(self, address_key: str, *, limit: int = 100) -> tuple[InboxRow, ...]:
         newest = select(INBOX).where(INBOX.c.address_key == address_key).order_by(INBOX.c.id.desc()).limit(limit)
 
@@ -144,6 +158,9 @@ class SqlDelivery:
 
     async def binding(self, address_key: str) -> Binding | None:
         return await self._binding(_BINDING, of_address=address_key)
+
+    async def bound_conversation(self, address_key: str) -> BoundConversation | None:
+        return await self._database.read(lambda connection: chats.bound_conversation(connection, address_key))
 
     async def bind(self, binding: Binding) -> None:
         values = {

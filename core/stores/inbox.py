@@ -36,6 +36,13 @@ _BETWEEN = (
     .limit(bindparam("most"))
 )
 
+_OF_ACCOUNT = (INBOX.c.channel == bindparam("of_channel"), INBOX.c.account == bindparam("of_account"))
+_NEWEST = (
+    select(INBOX)
+    .where(INBOX.c.id.in_(select(func.max(INBOX.c.id)).where(*_OF_ACCOUNT).group_by(INBOX.c.address_key)))
+    .order_by(INBOX.c.id)
+)
+
 
 def revise(connection: Connection, address: Address, message_key: str, text: str) -> InboxState | None:
     """See `DeliveryStore.revise`."""
@@ -65,6 +72,12 @@ def since_last_turn(connection: Connection, address_key: str, *, before: int, li
     after = connection.execute(_LAST_TAKEN, place).scalar_one()
     newest = connection.execute(_BETWEEN, {**place, "after": after, "most": limit})
     return tuple(inbox_from(row) for row in reversed(newest.all()))
+
+
+def newest_of(connection: Connection, channel: str, account: str) -> tuple[InboxRow, ...]:
+    """See `DeliveryStore.newest_of`."""
+    found = connection.execute(_NEWEST, {"of_channel": channel, "of_account": account})
+    return tuple(inbox_from(row) for row in found)
 
 
 def _find(connection: Connection, address: Address, message_key: str) -> AnyRow | None:

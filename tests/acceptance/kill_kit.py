@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from bot.conversations.outbox import ANSWER_IN_DOUBT
 from tests.acceptance.processes import OWNER, HostProcess, Place, make_place, openai_model
 from tests.platforms.model_script import Answer, Call, Seen
 from tests.platforms.openai_server import OpenAIServer
@@ -131,8 +132,14 @@ class Scene:
         return [message.text for message in self.telegram.visible(OWNER)]
 
     def heard(self) -> Counter[str]:
-        """Return how many visible messages answer each word."""
-        return Counter(word for text in self.shown() for word in HEARD.findall(text))
+        """Return how many visible messages answer each word, or say that its answer is in doubt."""
+        doubted = self.doubted() if ANSWER_IN_DOUBT in self.shown() else []
+        return Counter(word for text in (*self.shown(), *doubted) for word in HEARD.findall(text))
+
+    def doubted(self) -> list[str]:
+        """Return the answers that the host gave up, as it could not know whether they arrived."""
+        given_up = self.rows("SELECT content FROM outbox WHERE state = 'unknown'")
+        return [json.loads(content)["markdown"] for (content,) in given_up]
 
     async def hears(self, *words: str) -> None:
         try:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from bot.conversations.outbox import ANSWER_IN_DOUBT
 from tests.acceptance.kill_kit import (
     BEGUN,
     RULES,
@@ -189,8 +190,10 @@ def require_chat(scene: Scene) -> int:
     answers.add(heard(unanswered(last)))
     seen = Counter(text for text in scene.shown() if not any(mark in text for mark in OF_THE_HOST))
     begun = seen.pop(BEGUN, 0)
-    assert seen.keys() == answers
+    doubted = scene.doubted()
+    assert seen.pop(ANSWER_IN_DOUBT, 0) == len(doubted)
+    assert answers - set(doubted) <= seen.keys() <= answers
     assert max(seen.values()) <= 2, seen
-    doubles = seen.total() - len(answers) + begun
+    doubles = seen.total() - len(seen) + begun
     assert doubles <= KILLS_A_SEED, seen
     return doubles

@@ -13,16 +13,20 @@ from core.contracts.addresses import (
     Button,
     ButtonStyle,
     CardContent,
+    CommandBody,
     EditBody,
+    HomeBody,
     MessageBody,
     PressBody,
+    Sender,
     TextContent,
 )
-from core.contracts.agents import EVERYONE, Audience
-from core.contracts.delivery import Binding, InboxState, OutboxState, chat_key
+from core.contracts.agents import EVERYONE, Audience, QueueMode
+from core.contracts.delivery import Binding, BoundConversation, InboxState, OutboxState, chat_key
 from core.contracts.errors import InvalidInput, NotFound
 from core.contracts.ids import ConversationId, PersonId
 from core.contracts.people import Place, PlaceState
+from core.contracts.store import ConversationChange
 from tests.core.stores.samples import (
     ADDRESS,
     AGENT,
@@ -131,6 +135,9 @@ async def test_equal_keys_of_two_accounts_are_two_events(world: World):
         EditBody(message_key="e0", text="better"),
         PressBody(token="t1", card="m3", acknowledge="q1"),
         PressBody(token="t1", card="m3"),
+        PressBody(token="t1", card="m3", values=(("reason", "no"), ("more", ""))),
+        CommandBody(text="/status", acknowledge="q1"),
+        HomeBody(),
     ],
 )
 async def test_every_kind_of_event_comes_back_as_it_came(world: World, body):
@@ -138,6 +145,43 @@ async def test_every_kind_of_event_comes_back_as_it_came(world: World, body):
     await world.stores.delivery.accept(event, conversation_id=None)
     (row,) = await world.stores.delivery.new_events(event.address.key)
     assert row.event == event
+
+
+async def test_who_sent_an_event_comes_back_with_roles_and_space(world: World):
+    sender = Sender(identity="slack:T1/U1", name="Ann", is_guest=True, roles=("slack:S1", "slack:S2"))
+    event = replace(inbound("e1", address=replace(ADDRESS, space="T1")), sender=sender)
+    await world.stores.delivery.accept(event, conversation_id=None)
+    (row,) = await world.stores.delivery.new_events(event.address.key)
+    assert (row.event.sender, row.event.address.space) == (sender, "T1")
+
+
+async def test_where_each_address_of_an_account_stands_is_its_newest_row(world: World):
+    thread, other = replace(ADDRESS, thread="7"), replace(ADDRESS, account="second")
+    for key, address in (("a", ADDRESS), ("b", thread), ("c", ADDRESS), ("d", other)):
+        await world.stores.delivery.accept(inbound(key, address=address), conversation_id=None)
+    rows = await world.stores.delivery.newest_of(ADDRESS.channel, ADDRESS.account)
+    assert [row.event.key for row in rows] == ["b", "c"]
+
+
+async def test_what_a_conversation_makes_of_a_message_is_its_own_setting_or_its_agents(world: World):
+    await seed(world)
+    delivery, transcripts = world.stores.delivery, world.stores.transcripts
+    assert await delivery.bound_conversation(ADDRESS.key) is None
+    await delivery.bind(Binding(address=ADDRESS, agent_id=AGENT, conversation_id=CONVERSATION))
+    inherited = BoundConversation(id=CONVERSATION, paused=False, queue_mode=QueueMode.STEER)
+    assert await delivery.bound_conversation(ADDRESS.key) == inherited
+    change = ConversationChange(queue_mode=QueueMode.INTERRUPT, paused=True)
+    await transcripts.change_conversation(CONVERSATION, change)
+    own = BoundConversation(id=CONVERSATION, paused=True, queue_mode=QueueMode.INTERRUPT)
+    assert await delivery.bound_conversation(ADDRESS.key) == own
+
+
+async def test_the_bound_addresses_of_an_account_are_its_own(world: World):
+    similar = replace(ADDRESS, account=f"{ADDRESS.account}2")
+    for address in (ADDRESS, replace(ADDRESS, thread="7"), similar):
+        await world.stores.delivery.bind(Binding(address=address, agent_id=AGENT, conversation_id=CONVERSATION))
+    bound = await world.stores.delivery.bound_addresses(ADDRESS.channel, ADDRESS.account)
+    assert set(bound) == {ADDRESS, replace(ADDRESS, thread="7")}
 
 
 async def test_events_come_in_the_order_of_acceptance(world: World):

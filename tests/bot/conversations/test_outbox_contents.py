@@ -215,7 +215,7 @@ async def test_a_progress_message_stays_where_the_answer_could_not_be_shown(post
     await removing(post)
     post.channel.fail_next(SendRejected("blocked"))
     await post.deliver()
-    assert post.texts() == ["progress"]
+    assert post.texts() == ["progress", "My answer could not be sent here. My operator can see why."]
     assert await post.state("turn-1/end") is OutboxState.FAILED
 
 

@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from bot.conversations.outbox import notice
+from bot.conversations.outbox import ANSWER_IN_DOUBT, MAX_UNKNOWN, notice, text_items
 from channels.fake import FakeChannel
 from core.contracts.addresses import TextContent
 from core.contracts.delivery import OUTBOX_QUEUE, OutboxState, chat_key
 from core.contracts.engine import Again, WorkItem
 from core.contracts.errors import ChannelDown, SendLimited, SendUnknown
+from core.contracts.ids import TurnId
 from core.engines.embedded import EmbeddedEngine
 from core.engines.inmemory import InMemoryWorkItems
 from tests.bot.conversations.posting import ONE, posting
@@ -77,6 +78,23 @@ async def test_a_text_that_was_not_sent_yet_when_the_host_died_is_sent_by_the_ne
     await restarts(post, post.channel, 1)
     assert post.texts() == ["one"]
     assert await post.state("t/1") is OutboxState.SENT
+
+
+async def test_of_a_turns_answer_that_may_be_lost_people_are_told_once(post):
+    """Never silence: the texts of one turn are in doubt together; a notice of the host is not told about again."""
+    post.channel.fail_next(*[SendUnknown("lost")] * 2 * MAX_UNKNOWN)
+    answer = text_items(notice("t/1", ONE, ""), "x" * 3_000, post.channel.capabilities)
+    await post.store.post(answer, turn_id=TurnId("turn-1"))
+    for _ in range(3 * MAX_UNKNOWN):
+        await post.deliver()
+        await post.later(timedelta(seconds=5))
+    assert [await post.state(item.id) for item in answer] == [OutboxState.UNKNOWN] * 2
+    assert post.texts() == [ANSWER_IN_DOUBT]
+    post.channel.fail_next(*[SendUnknown("lost")] * MAX_UNKNOWN)
+    await post.store.post([notice("t/9", ONE, "one")])
+    for _ in range(2 * MAX_UNKNOWN):
+        await post.later(timedelta(seconds=5))
+    assert post.texts() == [ANSWER_IN_DOUBT]
 
 
 async def test_lost_answers_count_over_restarts(post):

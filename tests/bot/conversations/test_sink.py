@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bot.conversations.sink import InboxSink, cleaned
 from core.contracts.addresses import (
     Attachment,
+    CommandBody,
     DeleteBody,
     EditBody,
+    HomeBody,
     MembershipBody,
     MessageBody,
     MigrationBody,
@@ -18,7 +22,8 @@ from core.contracts.addresses import (
     Sender,
 )
 from core.contracts.errors import StoreUnavailable
-from tests.bot.conversations.hosting import ALICE, HERE, SECRET, hosting
+from core.models.scripted import says
+from tests.bot.conversations.hosting import ALICE, HERE, SECRET, chat, hosting
 from tests.core.stores.samples import inbound
 
 
@@ -82,6 +87,8 @@ async def test_an_outage_on_both_sides_is_still_an_unstored_event(opened):
         MessageBody(text="x", attachments=(Attachment(handle="h", name=f"{SECRET}.txt", media_type="text/plain"),)),
         EditBody(message_key="m1", text=f"no, {SECRET}"),
         ReactionBody(message="1", emoji=(SECRET,)),
+        PressBody(token="a:1:r", card="1", values=(("reason", SECRET),)),
+        CommandBody(text=f"/remember {SECRET}"),
     ],
 )
 async def test_an_inbox_row_holds_no_secret(opened, body):
@@ -105,9 +112,24 @@ async def test_a_name_that_cannot_be_written_is_mended(opened):
     [
         DeleteBody(message_key="m1"),
         PressBody(token="a:1:y", card="1"),
+        HomeBody(),
         MembershipBody(present=True),
         MigrationBody(chat="-1"),
     ],
 )
 def test_what_holds_no_words_is_kept_as_it_is(body):
     assert cleaned(body, str.upper) == body
+
+
+async def test_a_channel_that_was_away_learns_where_each_chat_stands(tmp_path):
+    quiet = chat("999")
+    async with hosting(tmp_path, says("hello")) as host:
+        await host.arrives(MessageBody(text="hi"))
+        await host.settle()
+        (bound,) = await host.stores.delivery.bound_addresses(HERE.channel, HERE.account)
+        binding = await host.stores.delivery.binding(bound.key)
+        await host.stores.delivery.bind(replace(binding, address=quiet))
+        (row,) = await host.stores.delivery.inbox_of(HERE.key)
+        marks = await host.app.sink.marks(HERE.channel, HERE.account)
+        assert {mark.address: mark.sent_at for mark in marks} == {HERE: row.event.sent_at, quiet: row.event.sent_at}
+        assert await host.app.sink.marks(HERE.channel, "another") == ()
