@@ -198,11 +198,10 @@ class ControlRoutes:
                 arriving.cancel()
 
 
-def build_control(api: HostApi, terminal: FeedChannel, owner: Sender, sessions: SessionApi | None = None) -> Starlette:
-    """Return the application of the socket; without `sessions` there are no two-way ones."""
-    two_way = SessionRoutes(sessions).routes() if sessions is not None else []
+def build_control(api: HostApi, terminal: FeedChannel, owner: Sender, sessions: SessionApi) -> Starlette:
+    """Return the application of the socket."""
     return Starlette(
-        routes=[*ControlRoutes(api, terminal, owner).routes(), *two_way],
+        routes=[*ControlRoutes(api, terminal, owner).routes(), *SessionRoutes(sessions).routes()],
         exception_handlers={LodgerError: _lodger_error},
     )
 

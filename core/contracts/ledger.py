@@ -82,10 +82,6 @@ class TurnLedger(Protocol):
         """Return the turn that is running or parked, if any."""
         ...
 
-    async def open_turns(self) -> tuple[Turn, ...]:
-        """Return every turn that is running or parked, oldest first; read once at start."""
-        ...
-
     async def turn(self, turn_id: TurnId) -> Turn:
         """Return the turn, or raise `NotFound`."""
         ...

@@ -25,7 +25,7 @@ from core.stores.connection import Database, SqlTransaction
 from core.stores.doorbells import Doorbells
 from core.stores.outbox import insert_items
 from core.stores.records import grant_from
-from core.stores.tables.ledger import APPROVAL_IS_OPEN, APPROVALS, GRANTS, TOOL_CALLS, TURN_IS_OPEN, TURNS
+from core.stores.tables.ledger import APPROVAL_IS_OPEN, APPROVALS, GRANTS, TOOL_CALLS, TURNS
 from core.stores.text import dump
 
 _ENDED = frozenset({CallState.DONE, CallState.DENIED, CallState.UNKNOWN})
@@ -62,9 +62,6 @@ class SqlLedger:
 
     async def open_turn(self, conversation_id: ConversationId) -> Turn | None:
         return await self._database.read(lambda connection: turns.open_turn(connection, conversation_id))
-
-    async def open_turns(self) -> tuple[Turn, ...]:
-        return await self._database.read(lambda connection: turns.select_turns(connection, TURN_IS_OPEN))
 
     async def turn(self, turn_id: TurnId) -> Turn:
         return await self._database.read(lambda connection: turns.get_turn(connection, turn_id))

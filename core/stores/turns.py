@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from core.contracts.addresses import OutboundItem
@@ -90,12 +90,6 @@ def open_turn(connection: Connection, conversation_id: ConversationId) -> Turn |
     """Return the conversation's open turn; the schema allows one."""
     row = connection.execute(_OPEN_TURN, {"of_conversation": conversation_id}).one_or_none()
     return None if row is None else turn_from(row)
-
-
-def select_turns(connection: Connection, *conditions: ColumnElement[bool]) -> tuple[Turn, ...]:
-    """Return the turns that meet all conditions, oldest first."""
-    statement = select(TURNS).where(*conditions).order_by(TURNS.c.started_at, TURNS.c.id)
-    return tuple(turn_from(row) for row in connection.execute(statement))
 
 
 def newest_turn(connection: Connection, conversation_id: ConversationId) -> Turn | None:

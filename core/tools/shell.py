@@ -164,10 +164,10 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-if TYPE_CHECKING:
-    _conforms: type[Tool] = ShellTool
-
-
 def _there(folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the folders that exist: a sandbox cannot show others."""
     return (folder for folder in folders if folder.is_dir())
+
+
+if TYPE_CHECKING:
+    _conforms: type[Tool] = ShellTool

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from bot.conversations.outbox import ANSWER_IN_DOUBT
-from tests.acceptance.processes import OWNER, HostProcess, Place, make_place, openai_model
+from tests.acceptance.processes import OWNER, HostProcess, Place, make_place, openai_model, start_host
 from tests.platforms.model_script import Answer, Call, Seen
 from tests.platforms.openai_server import OpenAIServer
 from tests.platforms.telegram_server import TOKEN, TelegramServer
@@ -132,9 +132,12 @@ class Scene:
         return [message.text for message in self.telegram.visible(OWNER)]
 
     def heard(self) -> Counter[str]:
-        """Return how many visible messages answer each word, or say that its answer is in doubt."""
-        doubted = self.doubted() if ANSWER_IN_DOUBT in self.shown() else []
-        return Counter(word for text in (*self.shown(), *doubted) for word in HEARD.findall(text))
+        """Return how many visible messages answer each word; one, where it is said that none may have arrived."""
+        counts = Counter(word for text in self.shown() for word in HEARD.findall(text))
+        if ANSWER_IN_DOUBT in self.shown():
+            missing = {word for text in self.doubted() for word in HEARD.findall(text)} - counts.keys()
+            counts.update(missing)
+        return counts
 
     def doubted(self) -> list[str]:
         """Return the answers that the host gave up, as it could not know whether they arrived."""
@@ -203,15 +206,7 @@ async def serving_host(place: Place) -> AsyncIterator[HostProcess]:
 @asynccontextmanager
 async def starting_host(place: Place) -> AsyncIterator[HostProcess]:
     """Start a host, do not wait until it serves, and kill it with the block."""
-    process = await asyncio.create_subprocess_exec(
-        *place.command("up"),
-        env=place.environment,
-        cwd=place.root,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    host = HostProcess(process)
+    host = await start_host(place)
     try:
         yield host
     finally:

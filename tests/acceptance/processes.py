@@ -118,9 +118,8 @@ class HostProcess:
         await self.stop(signal.SIGKILL)
 
 
-@asynccontextmanager
-async def running_host(place: Place) -> AsyncIterator[HostProcess]:
-    """Start `lodger up`, wait until it serves, and end it with the block."""
+async def start_host(place: Place) -> HostProcess:
+    """Start `lodger up`, and do not wait until it serves."""
     process = await asyncio.create_subprocess_exec(
         *place.command("up"),
         env=place.environment,
@@ -129,7 +128,13 @@ async def running_host(place: Place) -> AsyncIterator[HostProcess]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    host = HostProcess(process)
+    return HostProcess(process)
+
+
+@asynccontextmanager
+async def running_host(place: Place) -> AsyncIterator[HostProcess]:
+    """Start `lodger up`, wait until it serves, and end it with the block."""
+    host = await start_host(place)
     try:
         await host.wait_line("Lodger is running")
         yield host

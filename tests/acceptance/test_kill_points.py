@@ -13,6 +13,7 @@ from contextlib import closing
 
 import pytest
 
+from bot.conversations.outbox import ANSWER_IN_DOUBT
 from tests.acceptance.kill_kit import (
     BEGUN,
     RULES,
@@ -203,6 +204,7 @@ async def test_killed_between_the_send_and_its_record_a_text_is_seen_twice_at_mo
                 await host.kill()
         await require_sound(lives, doubles=1)
         assert lives.heard() == {"hello": 2, "afterwards": 1}
+        assert lives.shown().count(ANSWER_IN_DOUBT) == kills - 1
 
 
 async def test_killed_again_and_again_while_it_starts(tmp_path):

@@ -169,17 +169,6 @@ async def test_a_turn_parks_only_while_an_approval_is_open(world: World):
     assert (await world.stores.ledger.turn(TURN)).state is TurnState.RUNNING
 
 
-async def test_open_turns_are_those_that_run_or_wait_oldest_first(world: World):
-    parked = await ask(world, "a")
-    await world.stores.ledger.park_turn(parked, TURN)
-    for number in (3, 2):
-        claim = await seed(world, f"conv-{number}")
-        later = turn(f"turn-{number}", claim.conversation_id, at=START + timedelta(minutes=number))
-        claim = await world.stores.ledger.begin_turn(later, inbox_ids=(), live=None)
-    await world.stores.ledger.finish_turn(claim, TurnId("turn-2"), end())
-    assert [item.id for item in await world.stores.ledger.open_turns()] == [TURN, "turn-3"]
-
-
 async def test_finishing_a_turn_ends_all_that_belongs_to_it(world: World):
     await seed(world)
     await world.stores.delivery.accept(inbound("1"), conversation_id=CONVERSATION)

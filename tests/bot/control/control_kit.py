@@ -18,6 +18,7 @@ from core.contracts.addresses import Sender
 from core.contracts.clock import FakeClock
 from core.contracts.errors import NotFound
 from tests.bot.console.fake_host import FakeHost
+from tests.bot.control.fake_sessions import FakeSessions
 
 OWNER = Sender(identity="local:owner", name="Ada")
 
@@ -60,8 +61,9 @@ def raw(socket):
 
 @asynccontextmanager
 async def serving(socket, host=None, sessions=None):
-    """Serve a host on `socket` until the block ends; without `sessions` it has no two-way ones."""
+    """Serve a host on `socket` until the block ends."""
     host = host or HeadlessHost()
+    sessions = sessions or FakeSessions()
     terminal = FeedChannel("terminal", FakeClock())
     channel = asyncio.create_task(terminal.run(host))
     await asyncio.sleep(0)

@@ -102,8 +102,3 @@ async def test_what_cannot_be_done_is_a_status_and_one_text(tmp_path, sessions):
             assert answer.status_code == status, path
             assert answer.json()["error"].startswith(told)
     assert sessions.taken == sessions.cancelled == []
-
-
-async def test_a_host_without_sessions_has_no_such_routes(tmp_path):
-    async with serving(tmp_path / "s"), raw(tmp_path / "s") as http:
-        assert (await http.post("/sessions", json={})).status_code == 404

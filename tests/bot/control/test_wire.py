@@ -87,7 +87,7 @@ def test_a_card_goes_over_the_wire_whole():
     assert told["content"] == {
         "text": "Run?",
         "code": "ls",
-        "rows": [[{"token": "t1", "label": "Deny", "style": "danger"}]],
+        "rows": [[{"token": "t1", "label": "Deny", "style": "danger", "opens_form": False}]],
         "silent": False,
     }
 

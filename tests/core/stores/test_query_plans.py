@@ -113,7 +113,6 @@ async def use_a_turn(world: World) -> None:
         await read
     await ledger.unanswered_calls(CONVERSATION)
     await ledger.grants(AGENT, CONVERSATION)
-    await ledger.open_turns()
     await ledger.latest_turn(CONVERSATION)
     await ledger.request_cancel(CONVERSATION, by=None)
     await ledger.cancel_requested(TURN)
