@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from core.sandbox.fake import FakeOutcome
-from tests.acceptance.fault_kit import Wired, wired
+from tests.acceptance.wired_telegram import Wired, wired
 from tests.platforms.model_script import Answer, Call
 from tests.platforms.telegram_faults import Fault
 

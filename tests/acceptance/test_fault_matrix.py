@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from core.sandbox.fake import FakeOutcome
-from tests.acceptance.fault_kit import HASTY, PATIENT, Wired, asked, wired
+from tests.acceptance.wired_host import asked
+from tests.acceptance.wired_telegram import HASTY, PATIENT, Wired, wired
 from tests.platforms.model_script import Answer, Call
 from tests.platforms.telegram_faults import Fault
 

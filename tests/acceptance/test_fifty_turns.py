@@ -14,7 +14,7 @@ from core.contracts.agents import PermissionMode
 from core.memory.snapshot import GitCopies
 from core.sandbox.fake import FakeOutcome
 from core.stores.snapshot import SqliteFreezer
-from tests.acceptance.fault_kit import Wired, wired
+from tests.acceptance.wired_telegram import Wired, wired
 from tests.platforms.model_script import Answer, Call
 
 CHATS, TURNS = range(1001, 1051), ("one", "two", "three")

@@ -1,4 +1,4 @@
-"""A host by the real wiring on a database, with the real engine, the real Telegram SDK and the real model client.
+"""A host by the real wiring on a database, with the real engine and the real model client, for any one platform.
 
 Platform and model are servers on sockets. Time is fake: it flows quickly while a test waits for
 something, so that waits of seconds cost milliseconds, and stands still otherwise.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +18,10 @@ from sqlalchemy import select
 from bot.agents import ensure_agents
 from bot.app import _running
 from bot.config.live import LiveSettings
-from bot.config.model import ClientKind, ModelSection, Settings
+from bot.config.model import Channels, ClientKind, ModelSection, Settings
 from bot.host import Host
 from bot.wiring.assembly import assemble
-from channels.telegram.adapter import TelegramChannel
-from channels.telegram.limits import Timing
+from channels.contract import Channel
 from core.backends.local.backend import LocalBackend
 from core.contracts.agents import PermissionMode
 from core.contracts.clock import FakeClock
@@ -40,31 +39,23 @@ from core.stores.work_items import SqlWorkItems
 from tests.bot.conversations.hosting import _parts, make_settings
 from tests.platforms.model_script import Step
 from tests.platforms.openai_server import OpenAIServer
-from tests.platforms.telegram_server import TOKEN, TelegramServer
 
 PATIENCE_SECONDS = 20.0
 STEP = timedelta(milliseconds=40)
 """How far time moves at once while it flows."""
 
-PATIENT = Timing(poll_timeout=timedelta(seconds=5))
-HASTY = replace(
-    PATIENT,
-    poll_timeout=timedelta(seconds=1),
-    answer_timeout=timedelta(seconds=0.7),
-    upload_timeout=timedelta(seconds=0.7),
-)
-"""For calls that are never answered: the machine's own time passes until one counts as lost."""
-
 _SETTLED = {OutboxState.SENT, OutboxState.UNKNOWN, OutboxState.FAILED, OutboxState.DROPPED}
+
+OpenChannel = Callable[[Callable[[str], str]], AbstractAsyncContextManager[Channel]]
+"""Opens the platform's channel; takes what masks secrets."""
 
 
 @dataclass(repr=False)
-class Wired:
-    """A running host and what surrounds it."""
+class WiredHost:
+    """A running host, its model and its time."""
 
     host: Host
     stores: Stores
-    telegram: TelegramServer
     model: OpenAIServer
     clock: FakeClock
 
@@ -119,9 +110,6 @@ class Wired:
 
         return await self.stores.database.read(operation)
 
-    def texts(self, chat_id: int) -> list[str]:
-        return [message.text for message in self.telegram.visible(chat_id)]
-
 
 def asked(*, times: int) -> Callable[[], bool]:
     """Return a condition that holds when it was asked so often."""
@@ -129,34 +117,38 @@ def asked(*, times: int) -> Callable[[], bool]:
     return lambda: next(left, None) is None
 
 
-def wired_settings(directory: Path, base_url: str, people: Sequence[str], mode: PermissionMode) -> Settings:
+def wired_settings(
+    directory: Path, base_url: str, people: Sequence[str], mode: PermissionMode, channels: Channels | None
+) -> Settings:
     """Return a configuration with one model, on a server, and more people who may talk."""
     settings = make_settings(directory)
     model = ModelSection(model="openai/m1", api_base=base_url, client=ClientKind.DIRECT)
     access = replace(settings.access, allow=(*settings.access.allow, *people))
     agents = {name: replace(agent, permission_mode=mode) for name, agent in settings.agents.items()}
-    return replace(settings, models={"main": model}, access=access, agents=agents)
+    settings = replace(settings, models={"main": model}, access=access, agents=agents)
+    return settings if channels is None else replace(settings, channels=channels)
 
 
 @asynccontextmanager
-async def wired(
+async def wired_host(
     directory: Path,
+    open_channel: OpenChannel,
     *steps: Step,
-    timing: Timing = PATIENT,
+    clock: FakeClock,
+    channels: Channels | None = None,
     outcomes: Mapping[str, FakeOutcome] | None = None,
     file: bool = False,
     people: Sequence[str] = (),
     mode: PermissionMode = PermissionMode.ASK,
-) -> AsyncIterator[Wired]:
+) -> AsyncIterator[WiredHost]:
     """Run a host for the length of the block.
 
     Args:
+        channels: The `[channels]` part of its configuration; without it: Telegram.
         file: Keep the database in a file below `directory`, not in memory.
         people: Identities that may talk, besides those of `hosting`.
     """
-    clock = FakeClock()
     async with AsyncExitStack() as stack:
-        telegram = await stack.enter_async_context(TelegramServer(TOKEN, clock=clock, query_ttl=3600.0))
         server = await stack.enter_async_context(OpenAIServer(list(steps)))
         database = await asyncio.to_thread(Database.open, directory / "host.db" if file else ":memory:")
         stack.push_async_callback(database.close)
@@ -169,15 +161,13 @@ async def wired(
         backend = await stack.enter_async_context(
             LocalBackend(store=stores.transcripts, memory=memory, model=client, clock=clock, mask=redactor.mask)
         )
-        settings = wired_settings(directory, server.base_url, people, mode)
+        settings = wired_settings(directory, server.base_url, people, mode, channels)
         await ensure_agents(settings, backend, lambda path: path.mkdir(parents=True, exist_ok=True))
-        channel = await stack.enter_async_context(
-            TelegramChannel(token=TOKEN, api_base=telegram.api_base, clock=clock, mask=redactor.mask, timing=timing)
-        )
+        channel = await stack.enter_async_context(open_channel(redactor.mask))
         sandbox = FakeSandbox(outcomes or {}, clock=clock)
         parts = _parts(stores, memory, sandbox, client, backend, channel, redactor, clock)
         host = assemble(LiveSettings(settings), replace(parts, engine=engine))
         hurry = asyncio.Event()
         await stack.enter_async_context(_running(host, hurry))
         stack.callback(hurry.set)
-        yield Wired(host=host, stores=stores, telegram=telegram, model=server, clock=clock)
+        yield WiredHost(host=host, stores=stores, model=server, clock=clock)
