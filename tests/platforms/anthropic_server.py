@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from tests.platforms.model_images import image_fault
 from tests.platforms.model_script import Answer, ModelServer, Seen, Status, Step, halves, text_items
 
 _REQUEST_FIELDS = {"model", "messages", "system", "max_tokens", "tools", "tool_choice", "stream", "temperature"}
@@ -26,6 +27,7 @@ _ROLE_BLOCKS = {
 }
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MAX_MARKERS = 4
+_MAX_REQUEST_BYTES = 32 * 1024 * 1024
 
 
 class Refused(Exception):
@@ -64,19 +66,28 @@ class AnthropicServer(ModelServer):
     Args:
         needs_thinking: Refuse assistant messages with calls that do not begin with the thinking
             block, signature `sig1`, that the model made.
+        max_request_bytes: Refuse larger requests.
     """
 
     path = "/v1/messages"
 
     def __init__(
-        self, script: Sequence[Step] = (Answer(text="ok"),), *, key: str = "", needs_thinking: bool = False
+        self,
+        script: Sequence[Step] = (Answer(text="ok"),),
+        *,
+        key: str = "",
+        needs_thinking: bool = False,
+        max_request_bytes: int = _MAX_REQUEST_BYTES,
     ) -> None:
         super().__init__(script, key=key)
         self.needs_thinking = needs_thinking
+        self.max_request_bytes = max_request_bytes
 
     def refuse(self, seen: Seen) -> Status | None:
         if self.key and seen.headers.get("x-api-key", seen.headers.get("X-Api-Key")) != self.key:
             return error(401, "authentication_error", "invalid x-api-key")
+        if len(seen.raw) > self.max_request_bytes:
+            return error(413, "request_too_large", "Request exceeds the maximum size")
         try:
             self._check(seen.body)
         except Refused as refused:
@@ -159,8 +170,23 @@ def _check_blocks(message: dict[str, Any], where: str) -> None:
             raise Refused(f"{where}.{kind}.{unknown[0]}: Extra inputs are not permitted")
         if kind == "text" and not found["text"].strip():
             raise Refused("messages: text content blocks must contain non-whitespace text")
+        if kind == "image":
+            _check_image(found, where)
+        if kind == "tool_result" and isinstance(found["content"], list):
+            for inner in found["content"]:
+                if inner["type"] == "image":
+                    _check_image(inner, where)
         if kind == "tool_use" and not (_ID.fullmatch(found["id"]) and isinstance(found["input"], dict)):
             raise Refused(f"{where}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+
+
+def _check_image(found: dict[str, Any], where: str) -> None:
+    source = found["source"]
+    if set(source) != {"type", "media_type", "data"} or source["type"] != "base64":
+        raise Refused(f"{where}.image.source: Input should be a valid source")
+    fault = image_fault(source["media_type"], source["data"])
+    if fault:
+        raise Refused(f"{where}.image.source.base64: {fault}")
 
 
 def _of_type(message: dict[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.platforms.model_images import image_fault
 from tests.platforms.model_script import Answer, ModelServer, Seen, Status, Step, halves, text_items
 
 _REQUEST_FIELDS = {
@@ -19,6 +21,8 @@ _MESSAGE_FIELDS = {
     "assistant": {"role", "content", "tool_calls"},
     "tool": {"role", "content", "tool_call_id"},
 }
+_MAX_REQUEST_BYTES = 50 * 1024 * 1024
+_DATA_URL = re.compile(r"data:([a-z/]+);base64,(.*)", re.DOTALL)
 _BLOCK_FIELDS = {"text": {"type", "text"}, "image_url": {"type", "image_url"}}
 
 
@@ -54,19 +58,28 @@ class OpenAIServer(ModelServer):
     Args:
         needs_reasoning: Refuse assistant messages with calls but without `reasoning_content`;
             without it that field is an unknown one and refused.
+        max_request_bytes: Refuse larger requests.
     """
 
     path = "/chat/completions"
 
     def __init__(
-        self, script: Sequence[Step] = (Answer(text="ok"),), *, key: str = "", needs_reasoning: bool = False
+        self,
+        script: Sequence[Step] = (Answer(text="ok"),),
+        *,
+        key: str = "",
+        needs_reasoning: bool = False,
+        max_request_bytes: int = _MAX_REQUEST_BYTES,
     ) -> None:
         super().__init__(script, key=key, base_path="/v1")
         self.needs_reasoning = needs_reasoning
+        self.max_request_bytes = max_request_bytes
 
     def refuse(self, seen: Seen) -> Status | None:
         if self.key and seen.headers.get("Authorization") != f"Bearer {self.key}":
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
+        if len(seen.raw) > self.max_request_bytes:
+            return Status(413, "Request Entity Too Large", content_type="text/plain")
         try:
             _known(seen.body, _REQUEST_FIELDS, "request")
             self._check_messages(seen.body["messages"])
@@ -143,6 +156,15 @@ def _check_content(message: dict[str, Any]) -> None:
         if message["role"] != "user" and block["type"] != "text":
             raise Refused("Image URLs are only allowed for messages with role 'user'")
         _known(block, _BLOCK_FIELDS[block["type"]], "content block")
+        if block["type"] == "image_url":
+            _check_image(block["image_url"])
+
+
+def _check_image(image: dict[str, Any]) -> None:
+    _known(image, {"url", "detail"}, "image_url")
+    found = _DATA_URL.fullmatch(image["url"])
+    if found is None or image_fault(*found.groups()):
+        raise Refused("You uploaded an unsupported image. Please make sure your image is valid.")
 
 
 def _check_call(call: dict[str, Any]) -> None:

@@ -138,7 +138,8 @@ class WebhookPosts:
         if secret and not _SECRET.fullmatch(secret):
             raise bad_request("secret token contains unallowed characters")
         self._updates.webhook_url, self._secret, self._failure = url, secret, {}
-        self._settings = {"allowed_updates": params.get("allowed_updates") or []}
+        self._updates.wanted = tuple(params.get("allowed_updates") or self._updates.wanted)
+        self._settings = {"allowed_updates": list(self._updates.wanted)}
         if params.get("drop_pending_updates"):
             self._updates.unconfirmed.clear()
         self._updates.end_poll("conflict")

@@ -14,6 +14,7 @@ from typing import Any
 from core.contracts.clock import Clock
 from tests.platforms.telegram_content import Content, Entities, Keyboard, caption_content, text_content
 from tests.platforms.telegram_files import Files, StoredFile
+from tests.platforms.telegram_members import ADMINISTERING, member, person
 from tests.platforms.telegram_refusals import Refusal, bad_request, integer
 
 BOT_USERNAME = "lodger_bot"
@@ -59,7 +60,8 @@ class Message:
 class Chat:
     """One chat; `flooded_until` and `last_call_at` are seconds of the server's clock.
 
-    `barred` is why the bot may not write there, in Telegram's words.
+    `barred` is why the bot may not write there, in Telegram's words; `standings` are those of whoever
+    is more or less than a member, such as `creator`, by user id.
     """
 
     id: int
@@ -69,6 +71,7 @@ class Chat:
     topics: set[int] = field(default_factory=set)
     is_forum: bool = False
     barred: str = ""
+    standings: dict[int, str] = field(default_factory=dict)
     moved_to: int | None = None
     flooded_until: float = 0.0
     last_call_at: float = -math.inf
@@ -183,6 +186,13 @@ class Chats:
             raise bad_request("chat member status can't be changed in private chats")
         chat.barred = f"bot is not a member of the {chat.kind} chat"
         return True
+
+    def administrators(self, chat: Chat, bot: dict[str, Any]) -> list[dict[str, Any]]:
+        """Carry out getChatAdministrators."""
+        if chat.kind == "private":
+            raise bad_request("there are no administrators in the private chat")
+        standings = {user: status for user, status in chat.standings.items() if status in ADMINISTERING}
+        return [member(bot if user == bot["id"] else person(user), status) for user, status in standings.items()]
 
     def as_json(self, chat: Chat, message: Message, sender: dict[str, Any]) -> dict[str, Any]:
         """Return the message as the Bot API shows it."""

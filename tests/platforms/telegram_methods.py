@@ -62,6 +62,7 @@ class Methods:
             "getWebhookInfo": lambda _: webhook.describe(),
         }
         self._uncounted: dict[str, Callable[[Chat, Params], Any]] = {
+            "getChatAdministrators": lambda chat, _: chats.administrators(chat, bot),
             "leaveChat": lambda chat, _: chats.leave(chat),
             "sendChatAction": lambda chat, _: refuse_while_flooded(chat, clock.monotonic()) or True,
         }

@@ -27,6 +27,7 @@ from tests.platforms.telegram_account import Menus, Queries, WebhookPosts
 from tests.platforms.telegram_chats import BOT_USERNAME, Chat, Chats, Message
 from tests.platforms.telegram_faults import Fault, FaultScript, Gate, Gates, Planned
 from tests.platforms.telegram_files import Files
+from tests.platforms.telegram_members import ADMINISTERING, member, person
 from tests.platforms.telegram_methods import Call, Methods, read_params
 from tests.platforms.telegram_refusals import Refusal
 from tests.platforms.telegram_updates import UpdateQueue
@@ -128,7 +129,7 @@ class TelegramServer:
         """
         chat = self.open_chat(chat_id)
         message = self.chats.add(chat, text=text, from_bot=False, thread=thread)
-        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)))
+        shown = self.chats.as_json(chat, message, person(user or abs(chat_id)))
         self.push_update({"message": shown | extra})
         return message.id
 
@@ -137,7 +138,7 @@ class TelegramServer:
         chat = self.chats.by_id[chat_id]
         message = chat.messages[message_id]
         message.text = text
-        shown = self.chats.as_json(chat, message, _person(user or abs(chat_id)))
+        shown = self.chats.as_json(chat, message, person(user or abs(chat_id)))
         self.push_update({"edited_message": shown | {"edit_date": self._date()}})
 
     def press(self, chat_id: int, message_id: int, data: str, *, user: int | None = None, stale: bool = False) -> str:
@@ -154,7 +155,7 @@ class TelegramServer:
             {
                 "callback_query": {
                     "id": query.id,
-                    "from": _person(user or abs(chat_id)),
+                    "from": person(user or abs(chat_id)),
                     "chat_instance": "1",
                     "data": data,
                     "message": self.chats.as_json(chat, message, self.bot),
@@ -174,6 +175,27 @@ class TelegramServer:
         chat.is_forum = chat.is_forum or bool(topics)
         return chat
 
+    def appoint(self, chat_id: int, user: int, status: str = "administrator") -> None:
+        """Give somebody another standing in a group; `member` and `left` end the one they had.
+
+        The bot is always told of its own; of others' only as an administrator who asked for it.
+        """
+        chat = self.open_chat(chat_id)
+        is_bot = user == self.bot["id"]
+        shown = self.bot if is_bot else person(user)
+        change = {
+            "chat": chat.as_json(),
+            "from": person(111),
+            "date": self._date(),
+            "old_chat_member": member(shown, chat.standings.get(user, "member")),
+            "new_chat_member": member(shown, status),
+        }
+        chat.standings[user] = status
+        if is_bot:
+            self.push_update({"my_chat_member": change})
+        elif chat.standings.get(self.bot["id"]) in ADMINISTERING and "chat_member" in self.updates.wanted:
+            self.push_update({"chat_member": change})
+
     def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message, as a person can."""
         del self.chats.by_id[chat_id].messages[message_id]
@@ -186,11 +208,11 @@ class TelegramServer:
         """
         old = self.open_chat(chat_id)
         new = self.open_chat(new_id, "supergroup", old.title)
-        old.moved_to = new_id
+        old.moved_to, new.standings = new_id, dict(old.standings)
         if told:
             for chat, told_of in ((old, {"migrate_to_chat_id": new_id}), (new, {"migrate_from_chat_id": chat_id})):
                 message = self.chats.add(chat, text="", from_bot=False)
-                shown = self.chats.as_json(chat, message, _person(111))
+                shown = self.chats.as_json(chat, message, person(111))
                 del shown["text"]
                 self.push_update({"message": shown | told_of})
 
@@ -356,8 +378,3 @@ def _kind_of(chat_id: int) -> str:
     if chat_id > 0:
         return "private"
     return "supergroup" if chat_id < _FIRST_SUPERGROUP else "group"
-
-
-def _person(user: int) -> dict[str, Any]:
-    names = {111: "Alice", 222: "Bob"}
-    return {"id": user, "is_bot": False, "first_name": names.get(user, f"User {user}")}

@@ -24,6 +24,8 @@ class UpdateQueue:
     def __init__(self, clock: Clock, on_change: Callable[[], None]) -> None:
         self.unconfirmed: list[dict[str, Any]] = []
         self.webhook_url = ""
+        self.wanted: tuple[str, ...] = ()
+        """The kinds of updates that the bot asked for last; empty: what Telegram sends without being asked."""
         self._clock = clock
         self._on_change = on_change
         self._ids = itertools.count(5001)
@@ -57,6 +59,7 @@ class UpdateQueue:
         if self.webhook_url:
             raise Refusal(409, _WEBHOOK)
         self.end_poll("conflict")
+        self.wanted = tuple(params.get("allowed_updates") or self.wanted)
         self._confirm(int(params.get("offset") or 0))
         timeout = float(params.get("timeout") or 0)
         if not self.unconfirmed and timeout > 0:
