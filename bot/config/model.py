@@ -293,6 +293,22 @@ class BudgetSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechSettings:
+    """`[speech]`: what writes voice messages down; without a `model` nothing does.
+
+    `local/NAME` is a Whisper model on this machine, anything else a litellm name. `longest` is the
+    longest recording that is taken, `timeout` how long one may take to be written down.
+    """
+
+    model: Annotated[str, text] = ""
+    api_key: Annotated[Secret | None, secret] = None
+    api_base: Annotated[str, address] = ""
+    language: Annotated[str, text] = ""
+    longest: Annotated[timedelta, duration] = timedelta(minutes=10)
+    timeout: Annotated[timedelta, duration] = timedelta(minutes=3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSettings:
     """`[retention]`: for how long what is no longer needed is kept.
 
@@ -324,6 +340,7 @@ class Settings:
     access: Annotated[AccessSettings, Section(AccessSettings)] = field(default_factory=AccessSettings)
     permissions: Annotated[PermissionSettings, Section(PermissionSettings)] = field(default_factory=PermissionSettings)
     sandbox: Annotated[SandboxSettings, Section(SandboxSettings)] = field(default_factory=SandboxSettings)
+    speech: Annotated[SpeechSettings, Section(SpeechSettings)] = field(default_factory=SpeechSettings)
     budgets: Annotated[BudgetSettings, Section(BudgetSettings)] = field(default_factory=BudgetSettings)
     retention: Annotated[RetentionSettings, Section(RetentionSettings)] = field(default_factory=RetentionSettings)
     source: Path | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bot.conversations.answers import Answers
 from bot.conversations.outages import OutageNotice
+from bot.conversations.voices import Voices, shown_name
 from channels.contract import Channel
 from core.contracts.addresses import Attachment, MessageBody
 from core.contracts.attachments import AttachmentStore, StoredAttachment
@@ -63,25 +64,32 @@ class Intake:
         clock: Clock,
         root: Path,
         limit_bytes: int,
+        voices: Voices | None = None,
     ) -> None:
+        """Take where files go and how large one may be; without `voices` recordings are files like others."""
         self._attachments = attachments
         self._answers = answers
         self._channels = channels
         self._clock = clock
         self._root = root
         self._limit_bytes = limit_bytes
+        self._voices = voices
         self._tries: dict[tuple[int, int], _Tries] = {}
         self._no_room = OutageNotice(channels, _NO_ROOM)
 
     async def take(self, rows: Sequence[InboxRow], conversation_id: ConversationId) -> timedelta | None:
-        """Fetch the files of a message, or of an album; return how long to wait before the next try.
+        """Fetch the files of a message, or of an album, and have recordings transcribed.
 
-        None: each file is stored or refused. Its sender is told of all refused ones in one message.
+        Returns:
+            How long to wait before the next try. None: each file is stored or refused, each recording heard
+            or given up. Its sender is told of all refused ones in one message.
         """
         known = {(file.inbox_id, file.position) for file in await self._stored(rows)}
         missing = [place for place in _places(rows) if (place[0].id, place[1]) not in known]
         try:
             waits = [await self._take(row, position, file, conversation_id) for row, position, file in missing]
+            if self._voices is not None and not any(waits):
+                waits.append(await self._voices.hear(rows))
         except (OSError, StorageFull) as error:
             logger.warning("attachment_not_stored", extra={"inbox_id": rows[0].id, "error": type(error).__name__})
             await self._no_room.tell(rows[0].event.address)
@@ -153,7 +161,7 @@ class Intake:
     async def _tell_refused(self, rows: Sequence[InboxRow]) -> None:
         refused = [file for file in await self._stored(rows) if file.refusal]
         if refused:
-            lines = [f"- `{_shown_name(file.name)}`: {file.refusal}" for file in refused]
+            lines = [f"- `{shown_name(file.name)}`: {file.refusal}" for file in refused]
             await self._answers.answer(rows[0], "\n".join(["I could not take:", *lines]), about="files")
 
 
@@ -177,10 +185,6 @@ def safe_name(name: str) -> str:
 
 def _is_kept(character: str) -> bool:
     return character in _KEPT_MARKS or unicodedata.category(character)[0] in _KEPT_CATEGORIES
-
-
-def _shown_name(name: str) -> str:
-    return " ".join(name.split()).replace("`", "'")
 
 
 def _places(rows: Sequence[InboxRow]) -> list[tuple[InboxRow, int, Attachment]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
+from bot.conversations.pictures import PictureRoom, pictures_of
 from bot.conversations.surroundings import Surroundings
 from core.contracts.addresses import MessageBody
 from core.contracts.agents import Agent, Conversation
@@ -27,11 +28,14 @@ from core.prompts.reminders import (
     workspace_reminder,
 )
 from core.prompts.surroundings import (
+    TRANSCRIPT_CHARS,
     attachments_reminder,
     forwarded_reminder,
     late_part_reminder,
     reply_reminder,
+    spoken_reminder,
     steering_reminder,
+    transcript_reminder,
     unsupported_reminder,
     waited_reminder,
 )
@@ -83,8 +87,9 @@ class Openings:
         if waited and rows:
             parts.append(self._waited(rows))
         parts += await self._around(rows, conversation.id)
+        room = PictureRoom()
         for row in rows:
-            parts += await self._message(row)
+            parts += await self._message(row, room)
         return UserInput(parts=tuple(parts))
 
     async def steer(self, rows: Sequence[InboxRow], *, requester: PersonId | None) -> tuple[UserPart, ...]:
@@ -93,6 +98,7 @@ class Openings:
         Each sender is named where the one before was another.
         """
         parts: list[UserPart] = []
+        room = PictureRoom()
         for row in rows:
             if row.conversation_id is None:
                 raise InvalidInput(f"inbox row {row.id} was never queued and cannot steer")
@@ -100,7 +106,7 @@ class Openings:
             parts += await self._fresh(row.conversation_id, [_sender(row)])
             parts.append(steering_reminder(by_requester=person is not None and person.id == requester))
             parts += await self._around([row], row.conversation_id)
-            parts += await self._message(row)
+            parts += await self._message(row, room)
         return tuple(parts)
 
     def forget(self, conversation_id: ConversationId) -> None:
@@ -117,16 +123,19 @@ class Openings:
     async def _around(self, rows: Sequence[InboxRow], conversation_id: ConversationId) -> list[ReminderPart]:
         return [self._cleaned(part) for part in await self._surroundings.reminders(rows, conversation_id)]
 
-    async def _message(self, row: InboxRow) -> list[UserPart]:
-        """Return a message: what came with it, then its words."""
+    async def _message(self, row: InboxRow, room: PictureRoom) -> list[UserPart]:
+        """Return a message: what came with it, its images, then its words."""
         body = row.event.body
         if not isinstance(body, MessageBody):
             return []
         files = await self._attachments.attachments_of([row.id]) if body.attachments else ()
+        pictures = await pictures_of(files, room)
+        unheard = {file.id: f"It was not heard, because {file.unheard}." for file in files if file.unheard}
         late = await self._surroundings.is_late_part(row)
-        reminders = [self._cleaned(part) for part in _with_message(body, files, late=late)]
-        words = body.text if body.text.strip() else _in_place_of_words(body)
-        return [*reminders, TextPart(text=escape_user_text(self._clean(words)))]
+        reminders = [
+            self._cleaned(part) for part in _with_message(body, files, {**unheard, **pictures.notes}, late=late)
+        ]
+        return [*reminders, *pictures.parts, TextPart(text=escape_user_text(self._clean(_words(body, files))))]
 
     def _waited(self, rows: Sequence[InboxRow]) -> ReminderPart:
         sent = [row.event.sent_at.astimezone(self._zone) for row in rows]
@@ -152,7 +161,9 @@ def _sender(row: InboxRow) -> ReminderPart:
     return sender_reminder(row.event.address, row.event.sender, row.event.privacy)
 
 
-def _with_message(body: MessageBody, files: Sequence[StoredAttachment], *, late: bool) -> Iterator[ReminderPart]:
+def _with_message(
+    body: MessageBody, files: Sequence[StoredAttachment], notes: Mapping[str, str], *, late: bool
+) -> Iterator[ReminderPart]:
     """Yield what the host has to say of one message."""
     if late:
         yield late_part_reminder()
@@ -161,11 +172,24 @@ def _with_message(body: MessageBody, files: Sequence[StoredAttachment], *, late:
     if body.forwarded_from:
         yield forwarded_reminder(body.forwarded_from)
     if files:
-        yield attachments_reminder(files)
+        yield attachments_reminder(files, notes)
+    heard = [file for file in files if file.transcript]
+    if body.text.strip():
+        yield from (transcript_reminder(file.name, file.transcript) for file in heard)
+    elif heard:
+        yield spoken_reminder([file.name for file in heard])
     if body.unsupported:
         yield unsupported_reminder(body.unsupported)
 
 
-def _in_place_of_words(body: MessageBody) -> str:
-    """Return what stands for a message without words: a transcript shows who spoke when by texts."""
+def _words(body: MessageBody, files: Sequence[StoredAttachment]) -> str:
+    """Return what its sender said: wrote, or else spoke.
+
+    A message without words is told by the names of its files: a transcript shows who spoke when by texts.
+    """
+    if body.text.strip():
+        return body.text
+    spoken = "\n\n".join(file.transcript[:TRANSCRIPT_CHARS] for file in files if file.transcript)
+    if spoken:
+        return spoken
     return f"[{', '.join(one_line(file.name) for file in body.attachments)}]" if body.attachments else body.text

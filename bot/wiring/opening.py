@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -19,6 +19,7 @@ from bot.restore import finish_restore
 from bot.wiring.assembly import assemble
 from bot.wiring.channels import open_channels, open_diagnosable
 from bot.wiring.parts import Parts
+from bot.wiring.speech import open_transcriber
 from core.backends.local.backend import LocalBackend
 from core.contracts.clock import Clock
 from core.contracts.secrets import Redactor
@@ -31,6 +32,7 @@ from core.models.routing import ModelRouter
 from core.sandbox.detection import open_sandbox
 from core.sandbox.workspaces import make_workspace
 from core.secrets.redaction import ValueRedactor
+from core.stores.attachments import StoredImages
 from core.stores.connection import Database
 from core.stores.directory_lock import DirectoryLock
 from core.stores.sql import sql_stores
@@ -66,22 +68,18 @@ async def open_host(
         stores = sql_stores(database, submit=engine.submit, clock=clock)
         memory = GitMemoryStore(data_dir / "memory", clock, redactor.mask)
         sandbox = await open_sandbox(settings.sandbox.kind, scratch=data_dir / "scratch")
-        model = await stack.enter_async_context(_models(keys, redactor))
+        images = StoredImages(stores.attachments)
+        model = await stack.enter_async_context(_models(keys, redactor, images))
         backend = await stack.enter_async_context(
-            LocalBackend(store=stores.transcripts, memory=memory, model=model, clock=clock, mask=redactor.mask)
+            LocalBackend(
+                store=stores.transcripts, memory=memory, model=model, clock=clock, mask=redactor.mask, images=images
+            )
         )
         agents = partial(ensure_agents, backend=backend, make_workspace=partial(make_workspace, report=sandbox.report))
         await agents(settings)
-        reload_ports = ReloadPorts(
-            load=partial(load_again, around=surroundings()),
-            redact=redactor.add,
-            keys=keys,
-            agents=agents,
-            log=log,
-            keep=keep_last_good,
-            mask=redactor.mask,
-        )
+        reloader = Reloader(live, _reload_ports(keys, agents, log, redactor))
         connected = await stack.enter_async_context(open_channels(settings, clock, redactor, platforms=channels))
+        transcriber = await stack.enter_async_context(open_transcriber(settings, clock, redactor))
         parts = Parts(
             clock=clock,
             redactor=redactor,
@@ -92,17 +90,35 @@ async def open_host(
             model=model,
             backend=backend,
             channels=connected,
-            reload=Reloader(live, reload_ports).reload,
+            transcriber=transcriber,
+            reload=reloader.reload,
             diagnosed=partial(open_diagnosable, settings, clock, redactor, running=connected),
         )
         yield assemble(live, parts)
 
 
+def _reload_ports(
+    keys: ModelKeys,
+    agents: Callable[[Settings], Awaitable[None]],
+    log: Callable[[LogSettings], None],
+    redactor: ValueRedactor,
+) -> ReloadPorts:
+    return ReloadPorts(
+        load=partial(load_again, around=surroundings()),
+        redact=redactor.add,
+        keys=keys,
+        agents=agents,
+        log=log,
+        keep=keep_last_good,
+        mask=redactor.mask,
+    )
+
+
 @asynccontextmanager
-async def _models(keys: ModelKeys, redactor: Redactor) -> AsyncIterator[ModelRouter]:
+async def _models(keys: ModelKeys, redactor: Redactor, images: StoredImages) -> AsyncIterator[ModelRouter]:
     """Give a router over every way to a model, and close their connections afterwards."""
-    direct = DirectClient(resolve_key=keys.key_of, mask=redactor.mask)
-    litellm = LiteLLMClient(resolve_key=keys.key_of, mask=redactor.mask)
+    direct = DirectClient(resolve_key=keys.key_of, mask=redactor.mask, images=images.read)
+    litellm = LiteLLMClient(resolve_key=keys.key_of, mask=redactor.mask, images=images.read)
     try:
         yield ModelRouter(direct=direct, litellm=litellm, scripted={"demo": DemoModel()})
     finally:

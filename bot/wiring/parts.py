@@ -10,18 +10,20 @@ from zoneinfo import ZoneInfo
 from bot.conversations.access import AccessDesk
 from bot.conversations.answers import Answers
 from bot.conversations.groups import GroupDesk
+from bot.conversations.home import HomeDesk
 from bot.conversations.observer import TurnBus
 from bot.conversations.pairing import PairingDesk
 from bot.conversations.presses import DecisionDesk
 from bot.conversations.sessions.books import SessionBooks
 from bot.metrics import HostMetrics
 from bot.reload import ReloadReport
-from channels.contract import Asgi, Channel, Diagnosable
+from channels.contract import Asgi, Channel, Diagnosable, HomeScreen
 from channels.feed import FeedChannel
 from core.backends.local.backend import LocalBackend
 from core.contracts.clock import Clock
 from core.contracts.sandbox import Sandbox
 from core.contracts.secrets import Redactor
+from core.contracts.speech import Transcriber
 from core.engines.embedded import EmbeddedEngine
 from core.memory.store import GitMemoryStore
 from core.models.routing import ModelRouter
@@ -48,6 +50,8 @@ class HostChannels:
     """By the address to listen on, such as `127.0.0.1:8788`."""
     diagnosable: Mapping[str, Diagnosable] = field(default_factory=dict)
     """The platforms that can prove themselves, by name."""
+    screens: Mapping[str, HomeScreen] = field(default_factory=dict)
+    """The platforms where each person has a screen of the agent's own, by name."""
 
     @property
     def by_name(self) -> dict[str, Channel]:
@@ -69,6 +73,7 @@ class Parts:
     model: ModelRouter
     backend: LocalBackend
     channels: HostChannels
+    transcriber: Transcriber | None
     reload: Callable[[], Awaitable[ReloadReport]]
     diagnosed: Diagnosed
 
@@ -86,6 +91,7 @@ class Desks:
     pairings: PairingDesk
     decisions: DecisionDesk
     groups: GroupDesk
+    home: HomeDesk
     answers: Answers
     books: SessionBooks
     metrics: HostMetrics

@@ -14,6 +14,7 @@ from bot.conversations.worker import ConversationWorker, WorkerPorts
 from bot.toolsets.messaging import ALWAYS_ASKED, MessagingPorts, messaging_tools
 from bot.toolsets.outgoing_files import OutgoingFiles
 from bot.wiring.parts import Desks, Parts
+from core.contracts.ids import AgentId
 from core.contracts.tools import Toolset
 from core.permissions.policy import RulePolicy
 from core.sandbox.paths import BeneathFiles
@@ -21,6 +22,7 @@ from core.tools.locks import WorkspaceLocks
 from core.tools.overflow import OverflowFiles
 from core.tools.shell import ShellSettings
 from core.tools.toolsets import ToolPorts, default_toolset
+from core.tools.view_image import ViewImageTool
 from core.tools.wrappers import perform
 from core.turns.loop import TurnLoop
 from core.turns.services import TurnLimits, TurnServices
@@ -90,7 +92,22 @@ def make_toolset(settings: Settings, parts: Parts) -> Toolset:
         was_approved=doubts.was_approved,
         shell=ShellSettings(network=settings.sandbox.network is NetworkAccess.FULL),
     )
-    return default_toolset(ports, *messaging_tools(messaging))
+    return default_toolset(ports, _view_image(settings, parts), *messaging_tools(messaging))
+
+
+def _view_image(settings: Settings, parts: Parts) -> ViewImageTool:
+    async def sees_images(agent_id: AgentId) -> bool:
+        """Return whether a model sees what a tool returns; some take images from people alone."""
+        facts = parts.model.facts((await parts.backend.get_agent(agent_id)).model)
+        return facts.sees_images and facts.user_after_tool
+
+    return ViewImageTool(
+        files=BeneathFiles,
+        attachments=parts.stores.attachments,
+        root=settings.host.data_dir / "attachments",
+        sees_images=sees_images,
+        clock=parts.clock,
+    )
 
 
 def _outgoing(settings: Settings) -> OutgoingFiles:

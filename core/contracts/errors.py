@@ -14,9 +14,14 @@ LodgerError
 ├── MemoryConflict           a three-way merge left conflicts
 ├── ModelError
 │   ├── ModelOverflow        the request does not fit the model's window
+│   │   └── ModelPayloadTooLarge  it is too large in bytes, or holds too many images
 │   ├── ModelBusy            rate limit or overload; may carry retry_after
 │   ├── ModelUnreachable     connection, timeout, 5xx or a stream that was cut
 │   └── ModelRejected        key, model name or request refused: never retried
+│       └── ModelImageRefused     an image in it cannot be taken: not retried with that image
+├── SpeechError
+│   ├── SpeechRefused        a recording that cannot be transcribed, for good
+│   └── SpeechFailed         one that could not be transcribed now
 ├── ToolError                text for the model; the turn goes on
 ├── SandboxUnavailable       no way to isolate a command on this machine
 └── ChannelError
@@ -133,6 +138,10 @@ class ModelOverflow(ModelError):
     """The request does not fit the model's window."""
 
 
+class ModelPayloadTooLarge(ModelOverflow):
+    """The request is too large in bytes, or holds more images than are taken, whatever its tokens."""
+
+
 class ModelBusy(ModelError):
     """Rate limited or overloaded; `retry_after` is the provider's wish, if it named one."""
 
@@ -147,6 +156,26 @@ class ModelUnreachable(ModelError):
 
 class ModelRejected(ModelError):
     """The key, the model's name or the request itself was refused; never retried."""
+
+
+class ModelImageRefused(ModelRejected):
+    """An image of the request cannot be taken: unreadable, too large by itself, or the model sees none."""
+
+
+class SpeechError(LodgerError):
+    """A recording was not transcribed. `detail` is for its sender and the model, without secrets."""
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+
+class SpeechRefused(SpeechError):
+    """It cannot be transcribed; trying again would fail again."""
+
+
+class SpeechFailed(SpeechError):
+    """It could not be transcribed now; another try may succeed."""
 
 
 class ToolError(LodgerError):

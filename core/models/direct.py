@@ -68,7 +68,9 @@ class DirectClient:
         wire = form.request(request, facts=facts, images=images, key=self._resolve_key(request.settings))
         assembler = Assembler(reasoning_form=reasoning_form(request.settings), taken=call_ids(request.messages))
         reader = form.reader()
-        async with aclosing(self._events(wire, form)) as events:
+        # With images a body has megabytes, and nobody else should wait while they are written out.
+        content = await asyncio.to_thread(_encoded, wire) if images else _encoded(wire)
+        async with aclosing(self._events(wire, content, form)) as events:
             async for data in events:
                 for fragment in self._read(reader, data):
                     delta = assembler.add(fragment)
@@ -87,7 +89,7 @@ class DirectClient:
             await self._http.aclose()
             self._http = None
 
-    async def _events(self, wire: WireRequest, form: WireForm) -> AsyncGenerator[str]:
+    async def _events(self, wire: WireRequest, content: bytes, form: WireForm) -> AsyncGenerator[str]:
         """Yield the data of each event; every failure of the transport is translated here."""
         headers = {
             **wire.headers,
@@ -95,7 +97,6 @@ class DirectClient:
             "accept": "text/event-stream",
             "accept-encoding": "identity",
         }
-        content = clean_text(json.dumps(wire.body, ensure_ascii=False, separators=(",", ":"))).encode()
         try:
             async with self._client().stream("POST", wire.url, headers=headers, content=content) as response:
                 await self._refuse_other_answers(response)
@@ -138,6 +139,10 @@ class DirectClient:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
             self._http = httpx.AsyncClient(timeout=self._timeout, limits=limits)
         return self._http
+
+
+def _encoded(wire: WireRequest) -> bytes:
+    return clean_text(json.dumps(wire.body, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
 async def _drain(events: AsyncIterator[str]) -> None:

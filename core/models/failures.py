@@ -1,4 +1,4 @@
-"""Translates a provider's failure into one of the four model errors: the only place that does.
+"""Translates a provider's failure into one of the model errors: the only place that does.
 
 By status first where it is clear, then by what the body says.
 """
@@ -14,12 +14,20 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from core.contracts.errors import ModelBusy, ModelError, ModelOverflow, ModelRejected, ModelUnreachable
+from core.contracts.errors import (
+    ModelBusy,
+    ModelError,
+    ModelImageRefused,
+    ModelOverflow,
+    ModelPayloadTooLarge,
+    ModelRejected,
+    ModelUnreachable,
+)
 
 _DETAIL_CHARS = 500
 
 _OVERFLOW_WORDINGS = (
-    r"context_length_exceeded|model_max_prompt_tokens_exceeded|request_too_large",
+    r"context_length_exceeded|model_max_prompt_tokens_exceeded",
     r"maximum context length",  # OpenAI, vLLM, Mistral, OpenRouter
     r"context length is only",  # vLLM
     r"exceeds? (?:the )?(?:available |model'?s? |maximum )?context",  # llama.cpp, Anthropic, OpenAI responses
@@ -32,14 +40,40 @@ _OVERFLOW_WORDINGS = (
     r"input token count.{0,40}exceeds",  # Gemini
     r"exceeded model token limit",  # Moonshot
     r"reduce the length of the messages",  # Groq
-    r"request entity too large",
 )
-_OVERFLOW = re.compile("|".join(_OVERFLOW_WORDINGS), re.IGNORECASE)
+_PAYLOAD_WORDINGS = (
+    r"request_too_large|request exceeds the maximum size",  # Anthropic
+    r"request entity too large|payload too large",  # nginx and other proxies
+    r"request payload size exceeds",  # Gemini
+    r"too much media|too many images",  # Anthropic, Mistral, Copilot
+    r"at most \d+ image",  # vLLM
+    r"\d+ images, exceeding",
+    r"many-image requests",  # Anthropic: from 20 images on each has to be smaller
+)
+_IMAGE_WORDINGS = (
+    r"could not process image|image exceeds|image dimensions exceed",  # Anthropic
+    r"unsupported image|not represent a valid image|invalid_image|image_parse_error",  # OpenAI
+    r"(?:process|decode|load) (?:the )?(?:input |provided )?image",  # Gemini, llama.cpp, vLLM
+    r"support image|support vision|image input is not|image_url is only",  # models that see none
+    r"not a multimodal model",  # vLLM
+)
+"""From messages that people reported to the projects named behind them, read 2026-12-02."""
+
+
+def _any_of(wordings: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(wordings), re.IGNORECASE)
+
+
+_OVERFLOW = _any_of(_OVERFLOW_WORDINGS)
+_PAYLOAD = _any_of(_PAYLOAD_WORDINGS)
+_IMAGE = _any_of(_IMAGE_WORDINGS)
 _RATE_LIMIT = re.compile(r"rate.?limit|too many requests|tokens per minute|requests per minute", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded|currently busy|at capacity", re.IGNORECASE)
 _NO_CREDIT = re.compile(r"insufficient_quota|credit balance", re.IGNORECASE)
 
 _REJECTED = frozenset({401, 402, 403, 404, 405})
+_ABOUT_CONTENT = frozenset({None, 400, 404, 415, 422})
+"""Statuses with which a provider refuses an image; OpenRouter says 404 where no endpoint sees any."""
 _ERRORS = range(400, 600)
 _SERVER_ERRORS = range(500, 600)
 _TOO_LARGE = 413
@@ -61,8 +95,9 @@ def translate(failure: Failure, mask: Callable[[str], str]) -> ModelError:
     """Return the error to raise; its detail is masked and at most 500 characters long."""
     detail = mask(failure.text.strip())[:_DETAIL_CHARS] or f"HTTP {failure.status} without a message"
     status, text = failure.status, failure.text
-    if _is_overflow(status, text):
-        return ModelOverflow(detail, status=status)
+    kind = _about_content(status, text)
+    if kind is not None:
+        return kind(detail, status=status)
     if status in _REJECTED or (status == _TOO_MANY and _NO_CREDIT.search(text)):
         return ModelRejected(detail, status=status)
     if _is_busy(failure):
@@ -139,12 +174,21 @@ def _seconds(value: str) -> float | None:
     return min(seconds, longest) if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _is_overflow(status: int | None, text: str) -> bool:
+def _about_content(status: int | None, text: str) -> type[ModelError] | None:
+    """Return the error that what was sent is the reason of, if it is."""
+    if _may_be_too_large(status, text):
+        if _OVERFLOW.search(text):
+            return ModelOverflow
+        if status == _TOO_LARGE or _PAYLOAD.search(text):
+            return ModelPayloadTooLarge
+    return ModelImageRefused if status in _ABOUT_CONTENT and _IMAGE.search(text) else None
+
+
+def _may_be_too_large(status: int | None, text: str) -> bool:
+    """Whether size can be what was refused, and not how much was asked for in how short a time."""
     if status == _TOO_LARGE:
         return True
-    if status == _TOO_MANY or status in _REJECTED:
-        return False
-    return bool(_OVERFLOW.search(text)) and not _RATE_LIMIT.search(text)
+    return status != _TOO_MANY and status not in _REJECTED and not _RATE_LIMIT.search(text)
 
 
 def _is_busy(failure: Failure) -> bool:

@@ -87,9 +87,8 @@ class LiteLLMClient:
         """Import litellm in a thread; a second call returns at once."""
         async with self._loading:
             if self._litellm is None:
-                self._litellm = await asyncio.to_thread(_import_litellm)
-                # All of litellm's errors descend from the OpenAI SDK's.
-                self._failures = (self._litellm.exceptions.openai.OpenAIError, httpx.HTTPError)
+                self._litellm = await asyncio.to_thread(import_litellm)
+                self._failures = failures_of(self._litellm)
 
     async def aclose(self) -> None:
         """Close the connections that litellm keeps."""
@@ -166,21 +165,28 @@ class LiteLLMClient:
         except TimeoutError as error:
             raise ModelUnreachable("no sign of the model in time") from error
         except self._failures as error:
-            raise self._translated(error) from error
+            raise translated(error, self._litellm, mask=self._mask, clock=self._clock) from error
 
     async def _next(self, chunks: AsyncIterator[Any]) -> Any:
         async with asyncio.timeout(self._idle_seconds):
             return await anext(chunks, None)
 
-    def _translated(self, error: Exception) -> ModelError:
-        known = vars(error)
-        text = _provider_text(str(error))
-        if isinstance(error, self._litellm.ContextWindowExceededError):
-            return ModelOverflow(self._mask(text), status=known.get("status_code"))
-        if _NOT_SET_UP.search(text):
-            return ModelRejected(self._mask(text))
-        wait = retry_after(known.get("litellm_response_headers") or {}, self._clock.now())
-        return translate(Failure(text=text, status=known.get("status_code"), retry_after=wait), self._mask)
+
+def failures_of(litellm: Any) -> tuple[type[Exception], ...]:
+    """Return all that a call of litellm raises when a provider fails: its errors descend from the OpenAI SDK's."""
+    return (litellm.exceptions.openai.OpenAIError, httpx.HTTPError)
+
+
+def translated(error: Exception, litellm: Any, *, mask: Callable[[str], str], clock: Clock) -> ModelError:
+    """Return the model error for one of `failures_of`."""
+    known = vars(error)
+    text = _provider_text(str(error))
+    if isinstance(error, litellm.ContextWindowExceededError):
+        return ModelOverflow(mask(text), status=known.get("status_code"))
+    if _NOT_SET_UP.search(text):
+        return ModelRejected(mask(text))
+    wait = retry_after(known.get("litellm_response_headers") or {}, clock.now())
+    return translate(Failure(text=text, status=known.get("status_code"), retry_after=wait), mask)
 
 
 def _fragments(chunk: Any) -> Iterator[Fragment]:
@@ -239,7 +245,8 @@ def _provider_text(text: str) -> str:
     return body_text(body.group()) if body else words
 
 
-def _import_litellm() -> Any:
+def import_litellm() -> Any:
+    """Return litellm, imported and set up; takes seconds the first time, so call it in a thread."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     # Complaints of libraries about each other, some as late as the first call; nobody here can act on them.

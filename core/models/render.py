@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from core.contracts.messages import ImagePart, Message, ReminderPart, TextPart, ToolReturn, tool_calls
@@ -93,10 +94,10 @@ def declared_tools(request: ModelRequest) -> tuple[ToolSchema, ...]:
 async def load_images(request: ModelRequest, source: ImageSource) -> dict[str, str]:
     """Return every image of the request that still exists, in base64, by attachment id."""
     images: dict[str, str] = {}
-    for attachment_id in _image_ids(request.messages):
+    for attachment_id in dict.fromkeys(part.attachment_id for part in image_parts(request.messages)):
         data = await source(attachment_id)
         if data is not None:
-            images[attachment_id] = base64.b64encode(data).decode("ascii")
+            images[attachment_id] = await asyncio.to_thread(_base64, data)
     return images
 
 
@@ -105,13 +106,16 @@ async def no_images(_attachment_id: str) -> bytes | None:
     return None
 
 
-def _image_ids(messages: tuple[Message, ...]) -> dict[str, None]:
-    ids: dict[str, None] = {}
+def image_parts(messages: Sequence[Message]) -> Iterator[ImagePart]:
+    """Yield every image of the messages, those of tool returns too, in order."""
     for message in messages:
         for part in message.parts:
             inner = part.parts if isinstance(part, ToolReturn) else (part,)
-            ids.update((image.attachment_id, None) for image in inner if isinstance(image, ImagePart))
-    return ids
+            yield from (image for image in inner if isinstance(image, ImagePart))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _image_or_text(part: ImagePart, *, sees_images: bool, images: Mapping[str, str]) -> str | ImagePart:

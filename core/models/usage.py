@@ -9,7 +9,12 @@ from core.contracts.messages import AssistantPart, ReasoningPart, TextPart, Tool
 from core.contracts.models import ModelFacts, ModelRequest
 from core.contracts.runs import Usage
 from core.models.fragments import UsageFragment
+from core.models.render import image_parts
 
+IMAGE_TOKENS = 1_600
+"""What one image is estimated at, whatever its size: the most that Anthropic takes for one, by a token for each 750
+pixels after shrinking, and a little more than OpenAI does. docs.anthropic.com/en/docs/build-with-claude/vision and
+platform.openai.com/docs/guides/images-vision, read 2026-12-02."""
 _CHARS_PER_TOKEN = 4
 _CACHE_WRITE_FACTOR = 1.25
 """Anthropic's five-minute cache: docs.anthropic.com/en/docs/build-with-claude/prompt-caching, read 2026-11-30."""
@@ -24,7 +29,7 @@ def step_usage(
     `input_tokens` is the whole prompt, cached and newly cached tokens included.
     """
     usage = Usage(
-        input_tokens=_estimate_input(request) if reported.input_tokens is None else reported.input_tokens,
+        input_tokens=_estimate_input(request, facts) if reported.input_tokens is None else reported.input_tokens,
         output_tokens=_estimate_output(parts) if reported.output_tokens is None else reported.output_tokens,
         cached_tokens=reported.cached_tokens or 0,
         cache_write_tokens=reported.cache_write_tokens or 0,
@@ -49,11 +54,12 @@ def cost_usd(usage: Usage, facts: ModelFacts) -> float | None:
     return total / _MILLION
 
 
-def _estimate_input(request: ModelRequest) -> int:
+def _estimate_input(request: ModelRequest, facts: ModelFacts) -> int:
     chars = len(request.system)
     chars += sum(len(str(part)) for message in request.messages for part in message.parts)
     chars += sum(len(json.dumps(dict(tool.parameters))) + len(tool.description) for tool in request.tools)
-    return chars // _CHARS_PER_TOKEN + 1
+    images = sum(1 for _ in image_parts(request.messages)) if facts.sees_images else 0
+    return chars // _CHARS_PER_TOKEN + images * IMAGE_TOKENS + 1
 
 
 def _estimate_output(parts: tuple[AssistantPart, ...]) -> int:

@@ -8,9 +8,9 @@ _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
 _BETWEEN = rf"[{_INVISIBLE}]*"
-_GAP = rf"[\s{_INVISIBLE}_\-\u2010-\u2015\u2212]*"
+_GAP = rf"[\s{_INVISIBLE}_\-\u2010-\u2015\u2212/\\\uff0f\u2215]*"
+"""What may stand in front of a tag's words and between them."""
 _OPENING = "[<\uff1c\ufe64]"
-_BEFORE_NAME = rf"[\s{_INVISIBLE}_\-\u2010-\u2015\u2212/\\\uff0f\u2215]*"
 
 HOST_TAGS = (("system", "reminder"), ("system", "alert"), ("task", "notification"))
 """The elements that are the host's voice, as their words."""
@@ -26,7 +26,7 @@ def _spelled(words: tuple[str, ...]) -> str:
 
 def _opening_of(tags: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
     names = "|".join(_spelled(words) for words in tags)
-    return re.compile(rf"{_OPENING}(?={_BEFORE_NAME}(?:{names}))", re.IGNORECASE)
+    return re.compile(rf"{_OPENING}(?={_GAP}(?:{names}))", re.IGNORECASE)
 
 
 _HOST = _opening_of(HOST_TAGS)

@@ -33,6 +33,7 @@ class ReminderKind(StrEnum):
     FORWARDED = "forwarded"
     ALBUM = "album"
     ATTACHMENTS = "attachments"
+    VOICE = "voice"
     UNSUPPORTED = "unsupported"
     CHANGES = "changes"
     OVERHEARD = "overheard"

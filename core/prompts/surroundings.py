@@ -6,9 +6,10 @@ are. So they can pose neither as the host nor as somebody else's words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from core.contracts.addresses import Quote
 from core.contracts.attachments import StoredAttachment
@@ -20,9 +21,12 @@ QUOTE_CHARS = 1_000
 """The most that is told of a message that was replied to or changed."""
 OVERHEARD_MESSAGES = 50
 OVERHEARD_CHARS = 8_000
+TRANSCRIPT_CHARS = 20_000
+"""The most that is told of one recording; ten minutes of fast speech are half of it."""
 _SAYING_CHARS = 2_000
 _PATH_CHARS = 4_096
 _HINT_CHARS = 120
+_NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +59,26 @@ def unsupported_reminder(what: str) -> ReminderPart:
     return ReminderPart(kind=ReminderKind.UNSUPPORTED, text=text)
 
 
-def attachments_reminder(attachments: Sequence[StoredAttachment]) -> ReminderPart:
-    """Return where the files of a message lie, and why others were not taken."""
-    lines = [_file_line(attachment) for attachment in attachments]
+def attachments_reminder(attachments: Sequence[StoredAttachment], notes: Mapping[str, str] = _NO_NOTES) -> ReminderPart:
+    """Return where the files of a message lie, and why others were not taken.
+
+    `notes` are sentences on what else there is to know of a file, by its id: why it is not shown as an image.
+    """
+    lines = [_file_line(attachment, notes.get(attachment.id, "")) for attachment in attachments]
     return ReminderPart(kind=ReminderKind.ATTACHMENTS, text="\n".join(["With what follows came:", *lines]))
+
+
+def spoken_reminder(names: Sequence[str]) -> ReminderPart:
+    """Return that the words behind it were spoken, in these files."""
+    files = " and ".join(one_line(name) for name in names)
+    text = f"What follows was spoken in {files} and written down by a machine, which may have misheard words."
+    return ReminderPart(kind=ReminderKind.VOICE, text=text)
+
+
+def transcript_reminder(name: str, transcript: str) -> ReminderPart:
+    """Return what was said in a file that came with other words."""
+    head = f"Said in {one_line(name)} and written down by a machine, which may have misheard words:"
+    return ReminderPart(kind=ReminderKind.VOICE, text=f"{head}\n{_quoted(transcript, TRANSCRIPT_CHARS)}")
 
 
 def late_part_reminder() -> ReminderPart:
@@ -133,9 +153,10 @@ def _quoted(text: str, limit_chars: int) -> str:
     return "\n".join([*lines, *cut])
 
 
-def _file_line(attachment: StoredAttachment) -> str:
+def _file_line(attachment: StoredAttachment, note: str) -> str:
     name = one_line(attachment.name)
     if not attachment.path:
         return f"- {name}, which was not taken: {one_line(attachment.refusal)}"
     kind, path = one_line(attachment.media_type), one_line(attachment.path, _PATH_CHARS)
-    return f"- {name} ({kind}, {attachment.size_bytes:,} bytes): {path}"
+    line = f"- {name} ({kind}, {attachment.size_bytes:,} bytes): {path}"
+    return f"{line}\n  {one_line(note)}" if note else line

@@ -245,6 +245,7 @@ def decision_to_json(decision: Decision) -> JsonObject:
         "by_name": decision.by_name,
         "scope": decision.scope.value,
         "feedback": decision.feedback,
+        "edited": decision.edited,
     }
 
 
@@ -257,6 +258,7 @@ def decision_from_json(data: JsonObject) -> Decision:
         by_name=data["by_name"],
         scope=DecisionScope(data["scope"]),
         feedback=data.get("feedback", ""),
+        edited=data.get("edited"),
     )
 
 

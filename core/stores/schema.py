@@ -12,10 +12,10 @@ from core.stores.tables.metadata import METADATA
 
 logger = logging.getLogger(__name__)
 
-HEAD: Final = "0002"
+HEAD: Final = "0003"
 """The newest migration in `core/stores/migrations/versions`."""
 
-KNOWN: Final = frozenset({"0001", "0002"})
+KNOWN: Final = frozenset({"0001", "0002", "0003"})
 """Every revision this release can start from."""
 
 

@@ -417,6 +417,25 @@ async def test_a_decision_on_something_else_than_was_shown_changes_nothing(world
     assert world.rung() == []
 
 
+async def test_arguments_that_a_person_edited_are_in_the_decision_and_leave_the_call_alone(world: World):
+    await ask(world, "a")
+    edited = replace(YES, edited='{"command":"echo y"}')
+    decided = await decide(world, "apr-a", edited)
+    assert (decided.won, decided.approval.decision) == (True, edited)
+    (record,) = await world.stores.ledger.calls(RUN)
+    assert (record.call, record.state) == (call("a"), CallState.APPROVED)
+    assert record.approval.decision == edited
+
+
+async def test_of_two_who_edit_the_first_wins_and_a_plain_approval_after_it_changes_nothing(world: World):
+    await ask(world, "a")
+    first = replace(YES, edited='{"command":"echo y"}')
+    assert (await decide(world, "apr-a", first)).won
+    for late in (replace(YES, edited='{"command":"echo z"}'), YES):
+        decided = await decide(world, "apr-a", late)
+        assert (decided.won, decided.approval.decision) == (False, first)
+
+
 async def test_a_decision_behind_the_deadline_finds_the_approval_expired(world: World):
     await ask(world, "a")
     await world.clock.advance(timedelta(hours=24))

@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from core.contracts.clock import FakeClock
-from core.contracts.errors import ModelBusy, ModelOverflow, ModelRejected, ModelUnreachable
+from core.contracts.errors import (
+    ModelBusy,
+    ModelImageRefused,
+    ModelOverflow,
+    ModelPayloadTooLarge,
+    ModelRejected,
+    ModelUnreachable,
+)
 from tests.contracts.model_ways import SECRET, WAYS
 from tests.core.models.transcripts import answer_of, request, settings
 from tests.platforms import anthropic_server, openai_server
@@ -32,7 +39,7 @@ def way(request):
         (502, "api_error", ModelUnreachable),
         (503, "api_error", ModelUnreachable),
         (429, "rate_limit_error", ModelBusy),
-        (413, "request_too_large", ModelOverflow),
+        (413, "request_too_large", ModelPayloadTooLarge),
     ],
 )
 async def test_a_status_becomes_one_model_error_after_exactly_one_request(way, status, kind, expected):
@@ -117,12 +124,44 @@ async def test_every_wording_of_too_long_is_an_overflow(way, wording):
     assert len(server.requests) == 1
 
 
-async def test_a_plain_text_413_is_an_overflow(way):
+async def test_a_plain_text_413_is_a_payload_that_is_too_large(way):
     """C36 10."""
     refusal = Status(413, "Request Entity Too Large", content_type="text/plain")
     async with way.open(refusal) as (client, _, model):
-        with pytest.raises(ModelOverflow):
+        with pytest.raises(ModelPayloadTooLarge):
             await answer_of(client, request(model))
+
+
+@pytest.mark.parametrize(
+    ("status", "wording", "expected"),
+    [
+        (413, "Request exceeds the maximum size", ModelPayloadTooLarge),
+        (413, "maximum context length is 10", ModelOverflow),
+        (400, "Request payload size exceeds the limit: 20971520 bytes.", ModelPayloadTooLarge),
+        (400, "Too much media: 0 document pages + 103 images > 100", ModelPayloadTooLarge),
+        (400, "too many images and documents: 120 + 0 > 100", ModelPayloadTooLarge),
+        (400, "At most 5 image(s) may be provided in one request.", ModelPayloadTooLarge),
+        (400, "request contains 52 images, exceeding the maximum of 50 allowed per request", ModelPayloadTooLarge),
+        (
+            400,
+            "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+            ModelPayloadTooLarge,
+        ),
+        (400, "At least one of the image dimensions exceed max allowed size: 8000 pixels", ModelImageRefused),
+        (400, "messages.1.content.2: image exceeds 5 MB maximum: 6275800 bytes > 5242880 bytes", ModelImageRefused),
+        (400, "Could not process image", ModelImageRefused),
+        (400, "The image data you provided does not represent a valid image.", ModelImageRefused),
+        (400, "You uploaded an unsupported image.", ModelImageRefused),
+        (404, "No endpoints found that support image input", ModelImageRefused),
+        (404, "model: no-such-image-model", ModelRejected),
+        (429, "too many images per minute", ModelBusy),
+    ],
+)
+async def test_what_is_wrong_with_images_is_told_apart(way, status, wording, expected):
+    async with way.open(way.error(status, "invalid_request_error", wording)) as (client, _, model):
+        with pytest.raises(expected) as caught:
+            await answer_of(client, request(model))
+    assert type(caught.value) is expected
 
 
 @pytest.mark.parametrize(

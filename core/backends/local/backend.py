@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from core.backends.local.images import NoImages, Removal, image_ids, without_images
 from core.backends.local.prompting import prepare_prompt
 from core.backends.local.run_log import RunLog
 from core.backends.local.step import Step
 from core.backends.local.view import unanswered, unknown_return, valid_view
 from core.contracts.agents import Agent, AgentSpec, Audience, Conversation
+from core.contracts.attachments import ImageShelf, LeftOut, MissingImage
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
 from core.contracts.errors import ApprovalPending, ConversationBusy, InvalidInput, StaleClaim
@@ -32,7 +34,8 @@ class LocalBackend:
     """Keeps state in a `TranscriptStore`, memory in a `MemoryStore`, and takes steps with a `ModelClient`.
 
     Use as an async context manager: leaving it ends every step that is under way and awaits it.
-    Such a run stays active in the store and is finished as interrupted by the next claim.
+    Such a run stays active in the store and is finished as interrupted by the next claim. `images` holds
+    what the messages' images are; without it, a model client finds out for itself what is there.
     """
 
     def __init__(
@@ -43,12 +46,14 @@ class LocalBackend:
         model: ModelClient,
         clock: Clock,
         mask: Callable[[str], str],
+        images: ImageShelf | None = None,
     ) -> None:
         self._store = store
         self._memory = memory
         self._model = model
         self._clock = clock
         self._mask = mask
+        self._images = images or NoImages()
         self._steps: dict[RunId, tuple[Step, RunLog, asyncio.Task[None]]] = {}
 
     async def __aenter__(self) -> Self:
@@ -121,6 +126,7 @@ class LocalBackend:
             raise ConversationBusy(claim.conversation_id, state.active_run)
         rows = await self._opening_rows(state, run_input)
         facts = self._model.facts(state.agent.model)
+        missing = await self._missing_images(state, rows) if facts.sees_images else {}
         prepared = await prepare_prompt(state, tools=tools, facts=facts, memory=self._memory)
         if prepared.update is not None:
             rows = _with_update(rows, prepared.update)
@@ -136,11 +142,14 @@ class LocalBackend:
         request = ModelRequest(
             settings=state.agent.model,
             system=prepared.prompt.text,
-            messages=valid_view((*state.view, *stored)),
+            messages=without_images(
+                valid_view((*state.view, *stored)), {image_id: image.why for image_id, image in missing.items()}
+            ),
             tools=tuple(tools),
             max_output_tokens=facts.max_output_tokens,
         )
-        self._launch(claim, run, request, stored, recompiled=prepared.recompiled)
+        gone = tuple(image_id for image_id, image in missing.items() if not image.recorded)
+        self._launch(claim, run, request, stored, recompiled=prepared.recompiled, gone=gone)
         return run
 
     async def events(self, run_id: RunId, *, after: int = 0) -> AsyncIterator[RunEvent]:
@@ -205,6 +214,12 @@ class LocalBackend:
                     raise ApprovalPending(state.conversation.id, tuple(call.id for call in parked))
                 return [*(await self._settled_rows(state, pending)), *_user_rows(parts)]
 
+    async def _missing_images(self, state: ConversationState, rows: Sequence[NewMessage]) -> Mapping[str, MissingImage]:
+        """Return the images of the next request that cannot be sent."""
+        held = (*(message.parts for message in state.view), *(row.parts for row in rows))
+        wanted = image_ids(part for parts in held for part in parts)
+        return await self._images.missing(wanted) if wanted else {}
+
     async def _settled_rows(self, state: ConversationState, pending: tuple[ToolCall, ...]) -> list[NewMessage]:
         """Answer dangling calls: with what the ledger knows, else as unknown."""
         if not pending:
@@ -213,7 +228,14 @@ class LocalBackend:
         return [_tool_row(known.get(call.id) or unknown_return(call)) for call in pending]
 
     def _launch(
-        self, claim: Claim, run: Run, request: ModelRequest, stored: tuple[Message, ...], *, recompiled: str
+        self,
+        claim: Claim,
+        run: Run,
+        request: ModelRequest,
+        stored: tuple[Message, ...],
+        *,
+        recompiled: str,
+        gone: tuple[str, ...],
     ) -> None:
         opening = tuple(
             RunEvent(run_id=run.id, seq=number, body=MessageStored(message=message))
@@ -228,6 +250,8 @@ class LocalBackend:
             request=request,
             taken_ids=frozenset(call.id for message in request.messages for call in tool_calls(message.parts)),
             model=self._model,
+            images=self._images,
+            gone=Removal(image_ids=gone, why=LeftOut.GONE),
             store=self._store,
             clock=self._clock,
             log=log,

@@ -7,15 +7,19 @@ import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
-from core.backends.local.retry import retry_wait
+from core.backends.local.images import BREAKS, Removal, removal_after, without_images
+from core.backends.local.retry import MAX_RETRIES, retry_wait
 from core.backends.local.run_log import RunLog
+from core.contracts.attachments import ImageShelf
 from core.contracts.clock import Clock
 from core.contracts.errors import ModelError, ModelOverflow, ModelUnreachable, StaleClaim, StoreError
 from core.contracts.events import (
     ApprovalRequested,
     CallRequested,
     MessageStored,
+    PromptRecompiled,
     ReasoningDelta,
     RetryNotice,
     RunEvent,
@@ -44,7 +48,10 @@ class StepEnd:
 
 
 class Step:
-    """Takes one step of one run. `cancel` may be set by anybody at any time."""
+    """Takes one step of one run. `cancel` may be set by anybody at any time.
+
+    `gone` are images that the request does without for the first time.
+    """
 
     def __init__(
         self,
@@ -54,6 +61,8 @@ class Step:
         request: ModelRequest,
         taken_ids: frozenset[str],
         model: ModelClient,
+        images: ImageShelf,
+        gone: Removal,
         store: TranscriptStore,
         clock: Clock,
         log: RunLog,
@@ -64,6 +73,8 @@ class Step:
         self._request = request
         self._taken_ids = taken_ids
         self._model = model
+        self._images = images
+        self._gone = gone
         self._store = store
         self._clock = clock
         self._log = log
@@ -108,25 +119,54 @@ class Step:
                 await asyncio.gather(work, stop, return_exceptions=True)
 
     async def _attempts(self) -> StepEnd:
-        attempt = 0
+        attempt = removals = 0
+        if self._gone.image_ids:
+            await self._record(self._gone)
         while True:
             started_at = self._log.last_seq
             self._shown.clear()
             try:
                 return _conclude(await self._stream(), self._taken_ids)
-            except ModelOverflow as error:
-                return StepEnd(parts=(), stop_reason=StopReason.CONTEXT_OVERFLOW, error=self._mask(str(error)))
             except ModelError as error:
-                text = self._mask(str(error))
                 # Jitter spreads retries; it guards nothing.
                 wait = retry_wait(error, attempt, random.random())  # noqa: S311
-                if wait is None:
-                    return StepEnd(parts=self._text_so_far(), stop_reason=StopReason.ERROR, error=text, cut=True)
+                removal = self._removal_after(error, removals) if attempt < MAX_RETRIES else None
+                if wait is None and removal is None:
+                    return self._given_up(error)
                 attempt += 1
+                wait = wait or timedelta(0)
                 logger.info("model_step_retried", extra={"run_id": self._run_id, "attempt": attempt})
-                self._log.add(RetryNotice(reason=text, wait=wait, attempt=attempt, discard_after=started_at))
+                reason = self._mask(str(error))
+                self._log.add(RetryNotice(reason=reason, wait=wait, attempt=attempt, discard_after=started_at))
+                if removal is not None:
+                    removals += 1
+                    await self._remove(removal)
                 await self._log.flush()
                 await self._clock.sleep(wait)
+
+    def _given_up(self, error: ModelError) -> StepEnd:
+        text = self._mask(str(error))
+        if isinstance(error, ModelOverflow):
+            return StepEnd(parts=(), stop_reason=StopReason.CONTEXT_OVERFLOW, error=text)
+        return StepEnd(parts=self._text_so_far(), stop_reason=StopReason.ERROR, error=text, cut=True)
+
+    def _removal_after(self, error: ModelError, removals: int) -> Removal | None:
+        """Return the images to do without; none where the model is given none anyway."""
+        if not self._model.facts(self._request.settings).sees_images:
+            return None
+        return removal_after(error, self._request.messages, removals=removals)
+
+    async def _remove(self, removal: Removal) -> None:
+        """Have the next try, and every later request of the conversation, do without images."""
+        await self._record(removal)
+        left_out = dict.fromkeys(removal.image_ids, removal.why)
+        self._request = replace(self._request, messages=without_images(self._request.messages, left_out))
+
+    async def _record(self, removal: Removal) -> None:
+        """Record a break of the prefix before it is made: a crash in between has it recorded again."""
+        self._log.add(PromptRecompiled(reason=BREAKS[removal.why]))
+        await self._log.flush()
+        await self._images.leave_out(removal.image_ids, removal.why)
 
     async def _stream(self) -> StepFinished:
         async for event in self._model.stream(self._request):

@@ -86,14 +86,14 @@ class BindingTable(SQLModel, table=True):
 
 
 class AttachmentTable(SQLModel, table=True):
-    """A file that came with a message; an empty path was refused."""
+    """A file that came with a message, or without `inbox_id` an image that a tool showed; an empty path was refused."""
 
     __tablename__ = "attachments"
     __table_args__ = (UniqueConstraint("inbox_id", "position", name="uq_attachments_position"),)
 
     id: str = Field(primary_key=True)
     conversation_id: str = Field(foreign_key="conversations.id")
-    inbox_id: int = Field(sa_type=BigInteger)
+    inbox_id: int | None = Field(sa_type=BigInteger)
     position: int
     name: str = Field(sa_type=CleanText)
     media_type: str = Field(sa_type=CleanText)
@@ -101,6 +101,9 @@ class AttachmentTable(SQLModel, table=True):
     path: str = Field(sa_type=CleanText)
     refusal: str = Field(sa_type=CleanText)
     created_at: datetime = Field(sa_type=Instant)
+    transcript: str = Field(sa_type=CleanText, sa_column_kwargs={"server_default": ""})
+    unheard: str = Field(sa_type=CleanText, sa_column_kwargs={"server_default": ""})
+    left_out: str | None
 
 
 INBOX: Final[Table] = SQLModel.metadata.tables["inbox"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 
 import pytest
 
@@ -11,6 +12,7 @@ from core.contracts.messages import ImagePart, ReasoningPart, TextPart
 from core.models.direct import DirectClient
 from core.models.wire import endpoint
 from tests.core.models.transcripts import answer_of, assistant, call, request, result, settings, thought, user
+from tests.core.tools.image_samples import PNG
 from tests.platforms.anthropic_server import AnthropicServer, block, end, start
 from tests.platforms.model_script import Answer, Raw, Status
 from tests.platforms.openai_server import DONE, OpenAIServer, chunk
@@ -101,7 +103,7 @@ async def test_a_key_is_sent_only_if_there_is_one():
 
 async def test_images_are_read_for_models_that_see():
     async def source(attachment_id):
-        return b"ABC"
+        return PNG
 
     client = DirectClient(resolve_key=lambda _: "key", mask=lambda text: text, images=source)
     image = ImagePart(attachment_id="att-1", media_type="image/png")
@@ -110,7 +112,7 @@ async def test_images_are_read_for_models_that_see():
             await answer_of(client, request(settings(model, server.base_url), user(image)))
     await client.aclose()
     seeing, blind = (body["messages"][1]["content"][0] for body in server.bodies)
-    assert seeing["image_url"]["url"] == "data:image/png;base64,QUJD"
+    assert seeing["image_url"]["url"] == f"data:image/png;base64,{b64encode(PNG).decode()}"
     assert blind["text"] == "[image att-1: this model sees no images]"
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from core.contracts.messages import TextPart
+from core.contracts.ids import CallId
+from core.contracts.messages import ImagePart, ReturnOutcome, Role, TextPart, ToolReturn
 from core.contracts.runs import Usage
 from core.models.fragments import UsageFragment
 from core.models.profiles import model_facts
-from core.models.usage import cost_usd, step_usage
-from tests.core.models.transcripts import request, settings, user
+from core.models.usage import IMAGE_TOKENS, cost_usd, step_usage
+from tests.core.models.transcripts import assistant, call, request, settings, user
 
 CLAUDE = settings("anthropic/claude-sonnet-4-5")
 
@@ -21,6 +22,17 @@ def test_silence_about_usage_gives_marked_estimates():
     assert 1_000 < usage.input_tokens < 1_500
     assert usage.output_tokens == 101
     assert usage.cost_usd > 0
+
+
+@pytest.mark.parametrize(("model", "expected"), [(CLAUDE, 3 * IMAGE_TOKENS), (settings("openai/blind"), 0)])
+def test_an_estimate_counts_images_where_they_are_seen(model, expected):
+    image = ImagePart(attachment_id="file-1", media_type="image/png")
+    shown = (Role.TOOL, (ToolReturn(call_id=CallId("c1"), parts=(image,), outcome=ReturnOutcome.OK),))
+    contents = (user("a", image, image), assistant(call("c1")), shown)
+    estimated = step_usage(
+        UsageFragment(), request=request(model, *contents), parts=(), facts=model_facts(model)
+    ).input_tokens
+    assert 0 <= estimated - expected < 400
 
 
 def test_half_a_report_is_still_an_estimate():

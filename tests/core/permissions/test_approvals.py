@@ -5,11 +5,14 @@ import pytest
 
 from core.contracts.errors import InvalidInput
 from core.contracts.ids import AgentId, ApprovalId, CallId, ConversationId, PersonId, TurnId
+from core.contracts.messages import ToolCall
 from core.contracts.people import Person
 from core.contracts.permissions import Approval, ApprovalState, Decision, DecisionScope, PersonRole
 from core.permissions.approvals import (
     DEFAULT_APPROVERS,
+    as_decided,
     binding_hash,
+    edit_text,
     grant_for,
     may_decide,
     may_grant,
@@ -127,10 +130,42 @@ def test_a_grant_binds_the_conversation_and_requester_or_the_agent():
         (APPROVAL, decided(approve=False, scope=DecisionScope.ALWAYS)),
         (APPROVAL, decided(by=None, scope=DecisionScope.ALWAYS)),
         (replace(APPROVAL, remember=""), decided(scope=DecisionScope.ALWAYS)),
+        (APPROVAL, decided(scope=DecisionScope.ALWAYS, edited='{"command":"make all"}')),
+        (APPROVAL, decided(scope=DecisionScope.CONVERSATION, edited='{"command":"make"}')),
     ],
 )
 def test_every_other_decision_adds_no_rule(approval, decision):
     assert grant_for(approval, decision) is None
+
+
+CALL = ToolCall(id=CallId("1"), name="shell", arguments='{"command":"make"}')
+EDITED = '{"command":"make all"}'
+
+
+def settled(state: ApprovalState, **changes) -> Approval:
+    return replace(APPROVAL, state=state, decision=decided(**changes))
+
+
+def test_an_approved_call_runs_as_the_person_wrote_it():
+    approval = settled(ApprovalState.APPROVED, edited=EDITED)
+    assert as_decided(CALL, approval) == replace(CALL, arguments=EDITED)
+    assert "Olga changed the arguments" in edit_text(approval)
+    assert EDITED in edit_text(approval)
+
+
+@pytest.mark.parametrize(
+    "approval",
+    [
+        None,
+        APPROVAL,
+        settled(ApprovalState.APPROVED),
+        settled(ApprovalState.DENIED, approve=False, edited=EDITED),
+        settled(ApprovalState.EXPIRED, approve=False, by=None, edited=EDITED),
+    ],
+)
+def test_every_other_call_is_the_models_own(approval):
+    assert as_decided(CALL, approval) == CALL
+    assert edit_text(approval) == ""
 
 
 def test_silence_is_told_apart_from_a_persons_no():

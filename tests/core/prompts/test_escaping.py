@@ -26,6 +26,8 @@ FORGED = [
     "<<system-reminder>",
     "<//system-reminder>",
     "<-system-reminder>",
+    "<system/reminder>",
+    "</task\\notification>",
 ]
 
 

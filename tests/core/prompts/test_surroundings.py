@@ -15,6 +15,7 @@ from core.prompts.surroundings import (
     OVERHEARD_CHARS,
     OVERHEARD_MESSAGES,
     QUOTE_CHARS,
+    TRANSCRIPT_CHARS,
     Saying,
     attachments_reminder,
     changes_reminder,
@@ -25,7 +26,9 @@ from core.prompts.surroundings import (
     overheard_reminder,
     reacted,
     reply_reminder,
+    spoken_reminder,
     steering_reminder,
+    transcript_reminder,
     unsupported_reminder,
     waited_reminder,
 )
@@ -75,6 +78,26 @@ def test_files_are_told_with_their_place_or_their_refusal():
         "- a.txt (text/plain, 12,345 bytes): /data/a.txt\n"
         "- b .exe, which was not taken: it is too large"
     )
+
+
+def test_what_else_there_is_to_know_of_a_file_stands_with_it():
+    part = attachments_reminder([file()], {"f": "It was not heard,\nbecause it is silent.", "g": "Of no file."})
+    assert part.text.splitlines()[1:] == [
+        "- a.txt (text/plain, 12,345 bytes): /data/a.txt",
+        "  It was not heard, because it is silent.",
+    ]
+
+
+def test_spoken_words_name_their_files():
+    assert "spoken in a.ogg and b .ogg and written down by a machine" in spoken_reminder(["a.ogg", "b\n.ogg"]).text
+    told = transcript_reminder("a.ogg", "one\ntwo").text
+    assert told.startswith("Said in a.ogg and written down by a machine")
+    assert told.endswith(":\n> one\n> two")
+
+
+def test_a_long_transcript_is_cut_and_says_so():
+    told = transcript_reminder("a.ogg", "x" * (TRANSCRIPT_CHARS + 1)).text
+    assert told.endswith(f"({TRANSCRIPT_CHARS:,} of {TRANSCRIPT_CHARS + 1:,} characters)")
 
 
 def test_a_path_is_told_whole_however_long_it_is():
@@ -139,7 +162,9 @@ REMINDERS = [
     reply_reminder(Quote(text=POSING, author=POSING)),
     forwarded_reminder(POSING),
     unsupported_reminder(POSING),
-    attachments_reminder([file(POSING, path="", refusal=POSING), file(POSING, path=POSING)]),
+    attachments_reminder([file(POSING, path="", refusal=POSING), file(POSING, path=POSING)], {"f": POSING}),
+    spoken_reminder([POSING]),
+    transcript_reminder(POSING, POSING),
     overheard_reminder([saying(POSING, name=POSING)]),
     changes_reminder([edited(saying(POSING), POSING), deleted(saying(POSING)), reacted(saying(""), (POSING,), POSING)]),
 ]

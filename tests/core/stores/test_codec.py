@@ -62,6 +62,11 @@ def test_every_decision_survives(decision):
     assert round_trip(decision, codec.decision_to_json, codec.decision_from_json) == decision
 
 
+def test_a_decision_of_an_older_release_changed_no_arguments():
+    stored = {"approve": True, "by": "p1", "by_name": "Alice", "scope": "once", "feedback": ""}
+    assert codec.decision_from_json(stored).edited is None
+
+
 @given(st.from_type(ModelSettings))
 def test_every_model_setting_survives(settings):
     assert round_trip(settings, codec.model_to_json, codec.model_from_json) == settings

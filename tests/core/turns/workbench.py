@@ -62,6 +62,7 @@ class RecordingTool:
     reach: Callable[[dict], Access | None] = lambda arguments: Access(command=str(arguments.get("command", "")))
     gate: asyncio.Event | None = None
     calls: list[str] = field(default_factory=list)
+    arguments: list[dict] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
     started: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,6 +76,7 @@ class RecordingTool:
 
     async def call(self, arguments, context: ToolContext):
         self.calls.append(context.call_id)
+        self.arguments.append(arguments)
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         self.started.set()
@@ -195,8 +197,8 @@ class Workbench:
     async def open_approvals(self) -> tuple[Approval, ...]:
         return await self.stores.ledger.open_approvals_of()
 
-    async def decide(self, approval: Approval, *, approve: bool, feedback: str = "") -> bool:
-        decision = Decision(approve=approve, by=ALICE, by_name="Alice", feedback=feedback)
+    async def decide(self, approval: Approval, *, approve: bool, feedback: str = "", edited: str | None = None) -> bool:
+        decision = Decision(approve=approve, by=ALICE, by_name="Alice", feedback=feedback, edited=edited)
         state = ApprovalState.APPROVED if approve else ApprovalState.DENIED
         decided = await self.stores.ledger.decide(approval.id, decision, state, hash_shown=approval.hash, grant=None)
         return decided.won
