@@ -74,10 +74,10 @@ def agent_model(settings: Settings, agent: AgentSection) -> ModelSettings:
 def agents_of_channels(settings: Settings) -> dict[str, str]:
     """Return which agent answers on which channel; local channels talk to the first one."""
     first = next(iter(settings.agents))
-    agents = dict.fromkeys(("web", "terminal", HEADLESS), first)
-    if settings.channels.telegram is not None:
-        agents["telegram"] = settings.channels.telegram.agent
-    return agents
+    channels = settings.channels
+    platforms = {"telegram": channels.telegram, "slack": channels.slack, "discord": channels.discord}
+    named = {name: platform.agent for name, platform in platforms.items() if platform is not None}
+    return {**dict.fromkeys(("web", "terminal", HEADLESS), first), **named}
 
 
 def access_rules(settings: Settings) -> AccessRules:

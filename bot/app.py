@@ -182,6 +182,7 @@ async def _running(host: Host, hurry: asyncio.Event) -> AsyncIterator[None]:
             tasks += [
                 group.create_task(host.warm(), name="warm"),
                 group.create_task(host.watch.run(), name="watch"),
+                group.create_task(host.draw_homes(), name="homes"),
                 group.create_task(host.retention.run(), name="retention"),
             ]
             try:

@@ -48,6 +48,8 @@ class Host:
     metrics: HostMetrics
     alerts: OwnerAlerts
     watch: ChannelWatch
+    draw_homes: Callable[[], Coroutine[None, None, None]]
+    """Draws home screens again that have changed, until cancelled."""
     retention: Retention
     reload: Callable[[], Awaitable[ReloadReport]]
     sandbox: Sandbox

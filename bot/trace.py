@@ -109,7 +109,8 @@ def _call_lines(call: Mapping[str, Any], approvals: Sequence[Mapping[str, Any]])
         if approval["call_id"] == call["id"]:
             decision = approval["decision"] or {}
             by = f" by {decision['by_name']}" if decision.get("by_name") else ""
-            yield f"     approval {approval['id']}  {approval['state']}{by}"
+            changed = f", changed to {_short(decision['edited'])}" if decision.get("edited") is not None else ""
+            yield f"     approval {approval['id']}  {approval['state']}{by}{changed}"
     if call["result"]:
         yield f"     {call['result']['outcome']}: {_short(call['result']['parts'])}"
 

@@ -297,6 +297,9 @@ class FakeChannel:
         limits = self._capabilities
         if isinstance(content, CardContent) and len(content.code) > limits.code_limit:
             content = replace(content, code=content.code[: limits.code_limit] + "… (cut)")
+        if isinstance(content, CardContent) and not limits.forms:
+            rows = (tuple(button for button in row if not button.opens_form) for row in content.rows)
+            content = replace(content, rows=tuple(row for row in rows if row))
         match content:
             case TextContent(markdown=text) | CardContent(text=text):
                 if measure(text, limits.text_unit) > limits.text_limit:

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, assert_never
@@ -300,7 +300,15 @@ async def _event(item: OutboundItem) -> Shown | Removed:
             return Removed(external_id=item.external_id)
         case _:
             assert_never(item.content)
-    return Shown(external_id=item.external_id or item.id, content=item.content)
+    return Shown(external_id=item.external_id or item.id, content=_without_forms(item.content))
+
+
+def _without_forms(content: OutboundContent) -> OutboundContent:
+    """Return content as it is shown here, where no button can open a form."""
+    if not isinstance(content, CardContent):
+        return content
+    rows = (tuple(button for button in row if not button.opens_form) for row in content.rows)
+    return replace(content, rows=tuple(row for row in rows if row))
 
 
 def _reaction(item: OutboundItem, emoji: str) -> Shown | Removed:

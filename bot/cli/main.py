@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 _COMMANDS = {
+    "init": "ask what you want, write config.toml, and print what is left to do",
     "up": "run the host: channels, console, schedules",
     "chat": "talk to an agent in this terminal",
     "run": "one turn, headless: lodger run -p TEXT; or a two-way session",
@@ -37,6 +38,8 @@ def build_parser() -> argparse.ArgumentParser:
     for name in ("chat", "run", "conversations"):
         parsers[name].add_argument("--agent", default="", help="the agent's name")
     parsers["chat"].add_argument("--name", default="main", help="the chat's name; each is a conversation")
+    parsers["init"].add_argument("file", nargs="?", default="", help="the configuration to write; config.toml")
+    parsers["init"].add_argument("--force", action="store_true", help="replace a file that exists")
     _run_options(parsers["run"])
     parsers["conversations"].add_argument("conversation", nargs="?", default="", help="show this one")
     _memory_options(parsers["memory"])

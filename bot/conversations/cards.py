@@ -13,8 +13,11 @@ from core.contracts.addresses import Button, ButtonStyle, CardContent, OutboundC
 from core.contracts.ids import ApprovalId
 from core.contracts.memory import MemoryCommit
 from core.contracts.permissions import Approval, ApprovalState, DecisionScope
+from core.permissions.approvals import edited_arguments
 
 APPROVE, CONVERSATION, ALWAYS, DENY, DENY_AND_READ = "y", "c", "w", "n", "m"
+DENY_WITH_REASON, EDIT = "r", "e"
+"""What opens a form first; the form comes back under the same token."""
 CHOICES = {"approve": APPROVE, "conversation": CONVERSATION, "always": ALWAYS, "deny": DENY}
 """What a decision is called where it is written: commands, page and command line."""
 _REVISION_DIGITS = 20
@@ -47,7 +50,7 @@ class GroupPress:
 def parse_token(token: str) -> ApprovalPress | CommitPress | GroupPress | None:
     """Return what a button's token means; None for anything this host never put on a button."""
     match token.split(":"):
-        case ["a", approval_id, (("y" | "c" | "w" | "n" | "m") as choice)]:
+        case ["a", approval_id, (("y" | "c" | "w" | "n" | "m" | "r" | "e") as choice)]:
             return ApprovalPress(approval_id=ApprovalId(approval_id), choice=choice)
         case ["d", revision]:
             return CommitPress(act="diff", revision=revision)
@@ -75,21 +78,29 @@ def shown_call(tool: str, arguments: str) -> str:
 
 
 def approval_card(approvals: Sequence[Approval], zone: ZoneInfo) -> CardContent:
-    """Return the card of a step's doubtful calls; decided ones lose their buttons."""
+    """Return the card of a step's doubtful calls; decided ones lose their buttons.
+
+    Where a person edited a call, both stand there: what was asked, and what it became.
+    """
     many = len(approvals) > 1
     blocks, rows, lines = [], [], []
     for number, approval in enumerate(approvals, start=1):
         mark = f"{number}. " if many else ""
         lines.append(f"{mark}{_headline(approval, zone)}")
-        blocks.append(f"{mark}{shown_call(approval.tool, approval.shown)}")
+        blocks.append(f"{mark}{_call(approval)}")
         if approval.state is ApprovalState.OPEN:
             rows.extend(_buttons(approval, prefix=f"{number}: " if many else ""))
     return CardContent(text="\n".join(lines), code="\n\n".join(blocks), rows=tuple(rows))
 
 
+def approval_token(approval: Approval, choice: str) -> str:
+    """Return what the button of an approval carries for a choice, and the form that it opens."""
+    return f"a:{approval.id}:{choice}"
+
+
 def waiting_card(approvals: Sequence[Approval]) -> CardContent:
     """Return the notice for a message that arrived while a turn waits for a decision."""
-    read = (Button(token=_token(approvals[0], DENY_AND_READ), label="Deny and read my message"),)
+    read = (Button(token=approval_token(approvals[0], DENY_AND_READ), label="Deny and read my message"),)
     return _asking_again(
         f"Your message is queued: I am waiting for a decision on {_names(approvals)}.", approvals, read
     )
@@ -105,8 +116,8 @@ def _asking_again(text: str, approvals: Sequence[Approval], *more: tuple[Button,
         # Which of several is meant is said on their own card alone.
         return CardContent(text=f"{text} Please use the buttons of that card.")
     decide = (
-        Button(token=_token(approvals[0], APPROVE), label="Approve", style=ButtonStyle.GOOD),
-        Button(token=_token(approvals[0], DENY), label="Deny", style=ButtonStyle.DANGER),
+        Button(token=approval_token(approvals[0], APPROVE), label="Approve", style=ButtonStyle.GOOD),
+        Button(token=approval_token(approvals[0], DENY), label="Deny", style=ButtonStyle.DANGER),
     )
     return CardContent(text=text, rows=(decide, *more))
 
@@ -123,6 +134,20 @@ def reminder_id(approval: Approval) -> str:
 def waiting_id(approval: Approval) -> str:
     """Return the outbox id of the notice that a message waits for this approval."""
     return f"{approval.turn_id}/wait/{approval.id}"
+
+
+def state_words(approval: Approval) -> str:
+    """Return what became of an approval, for whoever comes too late to decide it."""
+    match approval.state:
+        case ApprovalState.OPEN:
+            return "It is still open; the call changed since it was shown."
+        case ApprovalState.APPROVED | ApprovalState.DENIED:
+            by = approval.decision.by_name if approval.decision is not None else "somebody"
+            return f"It was {approval.state} by {by}."
+        case ApprovalState.EXPIRED:
+            return "It expired undecided."
+        case ApprovalState.VOID:
+            return "Its turn was stopped."
 
 
 def commit_card(commit: MemoryCommit) -> CardContent:
@@ -153,6 +178,11 @@ def asks_about_group(content: OutboundContent) -> bool:
     )
 
 
+def _call(approval: Approval) -> str:
+    asked, edited = shown_call(approval.tool, approval.shown), edited_arguments(approval)
+    return asked if edited is None else f"{asked}\n\nchanged to:\n{shown_call(approval.tool, edited)}"
+
+
 def _headline(approval: Approval, zone: ZoneInfo) -> str:
     match approval.state:
         case ApprovalState.OPEN:
@@ -172,26 +202,26 @@ def _headline(approval: Approval, zone: ZoneInfo) -> str:
 def _buttons(approval: Approval, *, prefix: str) -> list[tuple[Button, ...]]:
     rows: list[tuple[Button, ...]] = [
         (
-            Button(token=_token(approval, APPROVE), label=f"{prefix}Approve", style=ButtonStyle.GOOD),
-            Button(token=_token(approval, DENY), label=f"{prefix}Deny", style=ButtonStyle.DANGER),
+            Button(token=approval_token(approval, APPROVE), label=f"{prefix}Approve", style=ButtonStyle.GOOD),
+            Button(token=approval_token(approval, DENY), label=f"{prefix}Deny", style=ButtonStyle.DANGER),
+            Button(token=approval_token(approval, DENY_WITH_REASON), label=f"{prefix}Deny…", opens_form=True),
+            Button(token=approval_token(approval, EDIT), label=f"{prefix}Edit…", opens_form=True),
         )
     ]
     if approval.remember:
         always = f"{prefix}Always: {approval.remember}"
         rows.append(
             (
-                Button(token=_token(approval, CONVERSATION), label=f"{prefix}Approve for this conversation"),
-                Button(token=_token(approval, ALWAYS), label=always),
+                Button(token=approval_token(approval, CONVERSATION), label=f"{prefix}Approve for this conversation"),
+                Button(token=approval_token(approval, ALWAYS), label=always),
             )
         )
     return rows
 
 
-def _token(approval: Approval, choice: str) -> str:
-    return f"a:{approval.id}:{choice}"
-
-
 def _reach(approval: Approval) -> str:
+    if edited_arguments(approval) is not None:
+        return " with changes"
     match approval.decision.scope if approval.decision else DecisionScope.ONCE:
         case DecisionScope.ONCE:
             return ""

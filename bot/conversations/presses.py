@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from zoneinfo import ZoneInfo
 
 from bot.conversations.access import Standing
@@ -13,24 +13,29 @@ from bot.conversations.cards import (
     APPROVE,
     CONVERSATION,
     DENY_AND_READ,
+    DENY_WITH_REASON,
+    EDIT,
     ApprovalPress,
     CommitPress,
     GroupPress,
     approval_card,
     parse_token,
     reminder_id,
+    state_words,
     waiting_id,
 )
+from bot.conversations.forms import REASON, deny_form, edit_form, read_edit
 from bot.conversations.groups import GroupDesk
+from bot.conversations.home import is_own_home
 from bot.conversations.outbox import notice, text_items
 from bot.conversations.steering import READ_AFTERWARDS
-from channels.contract import Channel
+from channels.contract import Channel, Form
 from core.contracts.addresses import Address, CardContent, InboundEvent, OutboundItem, PressBody
 from core.contracts.agents import Audience
 from core.contracts.backend import Backend
 from core.contracts.clock import Clock
 from core.contracts.delivery import DeliveryStore
-from core.contracts.errors import MemoryConflict, MemoryRefused, NotFound
+from core.contracts.errors import ChannelError, MemoryConflict, MemoryRefused, NotFound
 from core.contracts.ids import ApprovalId, Revision, TurnId
 from core.contracts.ledger import TurnLedger
 from core.contracts.memory import CommitOrigin, MemoryCommit, MemoryStore
@@ -42,19 +47,33 @@ from core.contracts.permissions import (
     DecisionScope,
     PersonRole,
 )
-from core.permissions.approvals import grant_for, may_decide, may_grant
+from core.permissions.approvals import binding_hash, grant_for, may_decide, may_grant
 from core.prompts.escaping import escape_user_text
 
 logger = logging.getLogger(__name__)
 
 _SCOPES = {CONVERSATION: DecisionScope.CONVERSATION, ALWAYS: DecisionScope.ALWAYS}
+_APPROVING = frozenset({APPROVE, CONVERSATION, ALWAYS, EDIT})
+_OPENING_FORMS = frozenset({DENY_WITH_REASON, EDIT})
 UNKNOWN_BUTTON = "This button is not known here any more."
 _HISTORY_SEARCHED = 500
 _ENDED_ALONE = frozenset({ApprovalState.EXPIRED, ApprovalState.VOID})
 
 
+async def _no_home(event: InboundEvent, who: Standing) -> None:
+    """Draw nothing: no channel here has home screens."""
+    del event, who
+
+
+def _nobody_looks() -> None:
+    """Tell nobody that an approval changed."""
+
+
 class DecisionDesk:
-    """Decides approvals: one function for button, command, page and command line."""
+    """Decides approvals: one function for button, command, page and command line.
+
+    `changed` hears of every approval that was decided or has ended, once its cards are drawn.
+    """
 
     def __init__(
         self,
@@ -66,8 +85,10 @@ class DecisionDesk:
         clock: Clock,
         zone: ZoneInfo,
         clean: Callable[[str], str] = str,
+        changed: Callable[[], None] = _nobody_looks,
     ) -> None:
         self._clean = clean
+        self._changed = changed
         self._drawing = asyncio.Lock()
         self._ledger = ledger
         self._delivery = delivery
@@ -85,28 +106,69 @@ class DecisionDesk:
             NotFound: No such approval.
         """
         approval = await self._ledger.approval(approval_id)
-        refusal = self._refusal(approval, choice, who)
+        refusal = await self._refused(approval, choice, who)
+        return refusal or await self._decide(approval, choice, who, feedback=feedback)
+
+    async def decide_by_form(
+        self, approval_id: ApprovalId, choice: str, who: Standing, values: Mapping[str, str]
+    ) -> str:
+        """Decide as somebody wrote it into a form, and return what to tell them.
+
+        Text that is no arguments decides nothing. Arguments that are what was shown are a plain approval.
+
+        Raises:
+            NotFound: No such approval.
+        """
+        approval = await self._ledger.approval(approval_id)
+        refusal = await self._refused(approval, choice, who)
         if refusal:
-            await self._audit(who, "approval_refused", approval, choice)
             return refusal
-        scope = _SCOPES.get(choice, DecisionScope.ONCE)
-        approve = choice in {APPROVE, CONVERSATION, ALWAYS}
+        cleaned = {name: self._clean(text) for name, text in values.items()}
+        if choice == DENY_WITH_REASON:
+            return await self._decide(approval, choice, who, feedback=cleaned.get(REASON, "").strip())
+        written = read_edit(approval, cleaned)
+        if written.fault:
+            return written.fault
+        is_as_shown = binding_hash(approval.tool, written.arguments) == approval.hash
+        return await self._decide(approval, choice, who, edited=None if is_as_shown else written.arguments)
+
+    async def form(self, approval_id: ApprovalId, choice: str, who: Standing) -> Form | str:
+        """Return the form that a press asks for, or why there is none for whoever pressed.
+
+        Raises:
+            NotFound: No such approval.
+        """
+        approval = await self._ledger.approval(approval_id)
+        refusal = await self._refused(approval, choice, who)
+        if refusal:
+            return refusal
+        if approval.state is not ApprovalState.OPEN:
+            return f"Too late: {state_words(approval)}"
+        return deny_form(approval) if choice == DENY_WITH_REASON else edit_form(approval, self._clean)
+
+    async def _decide(
+        self, approval: Approval, choice: str, who: Standing, *, feedback: str = "", edited: str | None = None
+    ) -> str:
+        approve = choice in _APPROVING
         decision = Decision(
             approve=approve,
             by=who.person.id,
             by_name=self._as_data(who.person.name),
-            scope=scope,
-            feedback=self._as_data(_feedback(choice, feedback)),
+            scope=_SCOPES.get(choice, DecisionScope.ONCE),
+            feedback=READ_AFTERWARDS if choice == DENY_AND_READ else self._as_data(feedback),
+            edited=edited,
         )
         state = ApprovalState.APPROVED if approve else ApprovalState.DENIED
         decided = await self._ledger.decide(
-            approval_id, decision, state, hash_shown=approval.hash, grant=grant_for(approval, decision)
+            approval.id, decision, state, hash_shown=approval.hash, grant=grant_for(approval, decision)
         )
         await self.redraw(decided.approval)
         if not decided.won:
             await self._audit(who, "approval_too_late", approval, choice)
-            return f"Too late: {_state_words(decided.approval)}"
-        await self._audit(who, f"approval_{state}", approval, choice)
+            return f"Too late: {state_words(decided.approval)}"
+        await self._audit(who, f"approval_{state}", approval, choice, edited=edited)
+        if edited is not None:
+            return "Approved with your changes."
         return "Approved." if approve else "Denied."
 
     async def refuse_elsewhere(self, approval_id: ApprovalId, choice: str, who: Standing) -> str:
@@ -129,6 +191,7 @@ class DecisionDesk:
             for sibling in shown:
                 await self._close_notice(waiting_id(sibling), sibling)
                 await self._close_notice(reminder_id(sibling), sibling)
+        self._changed()
 
     def _as_data(self, text: str) -> str:
         """Return what a person wrote as the model may read it: masked, and never the host's voice."""
@@ -151,6 +214,7 @@ class DecisionDesk:
                 await self._ledger.decide(
                     approval.id, decision, ApprovalState.DENIED, hash_shown=approval.hash, grant=None
                 )
+                self._changed()
 
     async def _close_notice(self, item_id: str, approval: Approval) -> None:
         try:
@@ -163,8 +227,15 @@ class DecisionDesk:
             and approval.state is not ApprovalState.OPEN
         ):
             await self._delivery.amend(
-                row.item.id, CardContent(text=f"{row.item.content.text} {_state_words(approval)}")
+                row.item.id, CardContent(text=f"{row.item.content.text} {state_words(approval)}")
             )
+
+    async def _refused(self, approval: Approval, choice: str, who: Standing) -> str:
+        """Return why somebody may not decide so, which is then on record; empty where they may."""
+        refusal = self._refusal(approval, choice, who)
+        if refusal:
+            await self._audit(who, "approval_refused", approval, choice)
+        return refusal
 
     def _refusal(self, approval: Approval, choice: str, who: Standing) -> str:
         if not may_decide(who.person, who.role, approval, self._approvers()):
@@ -175,13 +246,20 @@ class DecisionDesk:
             return "No rule can cover this call; it can only be approved once."
         return ""
 
-    async def _audit(self, who: Standing, what: str, approval: Approval, choice: str) -> None:
+    async def _audit(
+        self, who: Standing, what: str, approval: Approval, choice: str, *, edited: str | None = None
+    ) -> None:
         detail = {"approval": approval.id, "tool": approval.tool, "hash": approval.hash, "choice": choice}
+        if edited is not None:
+            detail["edited_hash"] = binding_hash(approval.tool, edited)
         await self._people.record(AuditEntry(at=self._clock.now(), who=who.person.id, what=what, detail=detail))
 
 
 class PressDesk:
-    """Handles the buttons of this host's cards. Anybody can press; who may is checked here."""
+    """Handles the buttons of this host's cards. Anybody can press; who may is checked here.
+
+    `draw_home` draws the home screen that a decision was pressed on; it never raises.
+    """
 
     def __init__(
         self,
@@ -193,8 +271,10 @@ class PressDesk:
         memory: MemoryStore,
         groups: GroupDesk,
         channels: Mapping[str, Channel],
+        draw_home: Callable[[InboundEvent, Standing], Awaitable[None]] = _no_home,
     ) -> None:
         self._decisions = decisions
+        self._draw_home = draw_home
         self._groups = groups
         self._ledger = ledger
         self._backend = backend
@@ -203,11 +283,11 @@ class PressDesk:
         self._channels = channels
 
     async def press(self, event: InboundEvent, body: PressBody, who: Standing, *, reply_id: str) -> str:
-        """Do what the button says and return a short notice for the presser."""
+        """Do what the button says, or the form it opened, and return a short notice for the presser."""
         try:
             match parse_token(body.token):
-                case ApprovalPress(approval_id=approval_id, choice=choice):
-                    return await self._decide(event.address, approval_id, choice, who)
+                case ApprovalPress() as approval_press:
+                    return await self._approval(event, body, approval_press, who)
                 case CommitPress() as commit_press:
                     return await self._commit(event.address, commit_press, who, reply_id)
                 case GroupPress(allow=allow):
@@ -218,16 +298,37 @@ class PressDesk:
             # A forged token, or one of a database that is gone: nothing to decide, nothing to retry.
             return UNKNOWN_BUTTON
 
-    async def _decide(self, address: Address, approval_id: ApprovalId, choice: str, who: Standing) -> str:
-        if not await self._was_asked_in(address, approval_id):
-            return await self._decisions.refuse_elsewhere(approval_id, choice, who)
-        return await self._decisions.decide(approval_id, choice, who)
+    async def _approval(self, event: InboundEvent, body: PressBody, press: ApprovalPress, who: Standing) -> str:
+        is_at_home = is_own_home(event)
+        if not is_at_home and not await self._was_asked_in(event.address, press.approval_id):
+            return await self._decisions.refuse_elsewhere(press.approval_id, press.choice, who)
+        if press.choice not in _OPENING_FORMS:
+            told = await self._decisions.decide(press.approval_id, press.choice, who)
+        elif body.values:
+            told = await self._decisions.decide_by_form(press.approval_id, press.choice, who, dict(body.values))
+        else:
+            return await self._open_form(event, body, press, who)
+        if is_at_home:
+            await self._draw_home(event, who)
+        return told
+
+    async def _open_form(self, event: InboundEvent, body: PressBody, press: ApprovalPress, who: Standing) -> str:
+        form = await self._decisions.form(press.approval_id, press.choice, who)
+        if isinstance(form, str):
+            return form
+        try:
+            await self._channels[event.address.channel].open_form(body, form)
+        except ChannelError as error:
+            logger.warning("form_not_opened", extra={"channel": event.address.channel, "error": error.detail})
+            by_command = f"To deny with a reason, write: /approvals {press.approval_id} deny REASON"
+            return f"The form could not be opened; press again. {by_command}"
+        return ""
 
     async def _was_asked_in(self, address: Address, approval_id: ApprovalId) -> bool:
         """Whether this host asked about the approval in this very chat.
 
         The chat is compared, not the message: a card whose send was cut off by a crash is posted
-        again, and then both of them are real.
+        again, and then both of them are real. A home screen is no such chat.
         """
         approval = await self._ledger.approval(approval_id)
         places = [approval.card_id, waiting_id(approval), reminder_id(approval)]
@@ -297,22 +398,3 @@ async def undo_commit(memory: MemoryStore, memory_id: str, revision: Revision, o
 def _undoes(card: CardContent, revision: str) -> bool:
     tokens = [button.token for row in card.rows for button in row if button.token.startswith("u:")]
     return any(revision.startswith(token.removeprefix("u:")) for token in tokens)
-
-
-def _feedback(choice: str, feedback: str) -> str:
-    if choice == DENY_AND_READ:
-        return READ_AFTERWARDS
-    return feedback
-
-
-def _state_words(approval: Approval) -> str:
-    match approval.state:
-        case ApprovalState.OPEN:
-            return "It is still open; the call changed since it was shown."
-        case ApprovalState.APPROVED | ApprovalState.DENIED:
-            by = approval.decision.by_name if approval.decision is not None else "somebody"
-            return f"It was {approval.state} by {by}."
-        case ApprovalState.EXPIRED:
-            return "It expired undecided."
-        case ApprovalState.VOID:
-            return "Its turn was stopped."

@@ -9,6 +9,7 @@ from core.contracts.errors import NotFound
 from core.contracts.ids import ApprovalId
 from core.contracts.ledger import CallRecord
 from core.contracts.store import ConversationChange
+from core.permissions.approvals import edited_arguments
 
 
 async def mode(ports: CommandPorts, call: CommandCall) -> str:
@@ -29,9 +30,11 @@ async def mode(ports: CommandPorts, call: CommandCall) -> str:
 
 
 async def whoami(ports: CommandPorts, call: CommandCall) -> str:
-    """Say who somebody is to this host."""
+    """Say who somebody is to this host, and which roles the platform gives them where they ask."""
     del ports
-    return f"You are {call.who.person.name} ({', '.join(call.who.person.identities)}), {call.who.role} here."
+    told = f"You are {call.who.person.name} ({', '.join(call.who.person.identities)}), {call.who.role} here."
+    roles = ", ".join(call.event.sender.roles)
+    return f"{told}\nPlatform roles here: {roles}." if roles else told
 
 
 async def why(ports: CommandPorts, call: CommandCall) -> str:
@@ -85,5 +88,6 @@ def _explained(record: CallRecord) -> str:
     decided = ""
     if record.approval is not None:
         by = record.approval.decision.by_name if record.approval.decision is not None else ""
-        decided = f"; {record.approval.state}{f' by {by}' if by else ''}"
+        changed = " with changes" if edited_arguments(record.approval) is not None else ""
+        decided = f"; {record.approval.state}{changed}{f' by {by}' if by else ''}"
     return f"{record.call.name}: {judged}{decided}; {record.state}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from zoneinfo import ZoneInfo
 
-from bot.agents import access_rules, agent_model
+from bot.agents import access_rules, agent_model, agents_of_channels
 from bot.alerts import OwnerAlerts
 from bot.config.live import LiveSettings
 from bot.conversations.access import AccessDesk
 from bot.conversations.answers import Answers
 from bot.conversations.groups import GroupDesk
+from bot.conversations.home import HomeDesk, HomePorts
 from bot.conversations.observer import TurnBus
 from bot.conversations.pairing import PairingDesk
 from bot.conversations.presses import DecisionDesk
@@ -28,8 +29,10 @@ from bot.wiring.service import make_service, make_sessions
 from bot.wiring.turns import make_deliverer, make_toolset, make_worker
 from core.contracts.delivery import CONVERSATION_QUEUE, INBOX_QUEUE, OUTBOX_QUEUE
 from core.contracts.retention import RetentionLimits
+from core.contracts.runs import Turn
 from core.contracts.tools import Toolset
 from core.stores.retention import SqlRetention
+from core.turns.observer import TurnEvent
 
 
 def assemble(live: LiveSettings, parts: Parts) -> Host:
@@ -75,6 +78,7 @@ def assemble(live: LiveSettings, parts: Parts) -> Host:
             tell=alerts.tell,
             clock=parts.clock,
         ),
+        draw_homes=desks.home.run,
         retention=_retention(live, parts),
         reload=parts.reload,
         sandbox=parts.sandbox,
@@ -97,6 +101,12 @@ def _desks(live: LiveSettings, parts: Parts, toolset: Toolset) -> Desks:
             clock=parts.clock,
         )
     )
+    home = _home(live, parts, access, zone)
+
+    def heard(turn: Turn, event: TurnEvent | None) -> None:
+        metrics.heard(turn, event)
+        home.heard(turn, event)
+
     return Desks(
         zone=zone,
         access=access,
@@ -109,7 +119,9 @@ def _desks(live: LiveSettings, parts: Parts, toolset: Toolset) -> Desks:
             clock=parts.clock,
             zone=zone,
             clean=parts.clean,
+            changed=home.changed,
         ),
+        home=home,
         groups=GroupDesk(
             people=stores.people,
             delivery=stores.delivery,
@@ -120,7 +132,25 @@ def _desks(live: LiveSettings, parts: Parts, toolset: Toolset) -> Desks:
         answers=Answers(stores.delivery, parts.channels.by_name),
         books=books,
         metrics=metrics,
-        bus=TurnBus(record=books.record, count=metrics.heard),
+        bus=TurnBus(record=books.record, count=heard),
+    )
+
+
+def _home(live: LiveSettings, parts: Parts, access: AccessDesk, zone: ZoneInfo) -> HomeDesk:
+    return HomeDesk(
+        HomePorts(
+            backend=parts.backend,
+            ledger=parts.stores.ledger,
+            memory=parts.memory,
+            access=access,
+            channels=parts.channels.by_name,
+            screens=parts.channels.screens,
+            agents=lambda: agents_of_channels(live.current),
+            approvers=lambda: live.current.permissions.approvers,
+            clock=parts.clock,
+            zone=zone,
+            mask=parts.redactor.mask,
+        )
     )
 
 

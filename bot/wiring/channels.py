@@ -13,15 +13,15 @@ from bot.conversations.commands import COMMANDS, menus
 from bot.conversations.sessions.protocol import CHANNEL
 from bot.conversations.turn_opening import HEADLESS
 from bot.wiring.parts import HostChannels
-from channels.contract import Diagnosable
+from channels.contract import Asgi, Diagnosable, HomeScreen
 from channels.feed import FeedChannel
 from core.contracts.clock import Clock
 from core.contracts.secrets import Redactor
 
 if TYPE_CHECKING:
     from channels.discord.adapter import DiscordChannel
-    from channels.slack.adapter import SlackChannel
 
+    from channels.slack.adapter import SlackChannel
     from channels.telegram.adapter import TelegramChannel
 
     Platform: TypeAlias = TelegramChannel | SlackChannel | DiscordChannel
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configured:
-    """A platform's channel, not open yet, and where it listens when its platform calls it."""
+    """A platform's channel, not open yet; where it listens when its platform calls it; its home screens."""
 
     channel: Platform
     listen: ListenAddress | None = None
+    screen: HomeScreen | None = None
 
 
 @asynccontextmanager
@@ -42,10 +43,13 @@ async def open_channels(
     """Give the local channels and, where wanted, the configured platforms; close them afterwards."""
     async with AsyncExitStack() as stack:
         connected = []
-        webhooks = {}
+        webhooks: dict[str, Asgi] = {}
+        screens: dict[str, HomeScreen] = {}
         for platform in _platforms(settings, clock, redactor) if platforms else ():
             channel: Platform = await stack.enter_async_context(platform.channel)
             connected.append(channel)
+            if platform.screen is not None:
+                screens[channel.name] = platform.screen
             if channel.webhook is not None and platform.listen is not None:
                 webhooks[f"{platform.listen.host}:{platform.listen.port}"] = channel.webhook
         yield HostChannels(
@@ -56,6 +60,7 @@ async def open_channels(
             platforms=tuple(connected),
             webhooks=webhooks,
             diagnosable={channel.name: channel for channel in connected},
+            screens=screens,
         )
 
 
@@ -116,7 +121,7 @@ def _slack(slack: SlackSettings, clock: Clock, redactor: Redactor) -> _Configure
         channels=slack.rooms.value,
         suggested_prompts=slack.suggested_prompts,
     )
-    return _Configured(channel=channel, listen=slack.events_listen)
+    return _Configured(channel=channel, listen=slack.events_listen, screen=channel)
 
 
 def _discord(discord: DiscordSettings, settings: Settings, clock: Clock, redactor: Redactor) -> _Configured:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bot.agents import agents_of_channels
 from bot.config.live import LiveSettings
-from bot.conversations.access import Standing
 from bot.conversations.command_calls import CommandPorts
 from bot.conversations.commands import CommandDesk
 from bot.conversations.hearing import Hearing
@@ -13,9 +12,9 @@ from bot.conversations.presses import PressDesk
 from bot.conversations.reception import Reception, ReceptionPorts
 from bot.conversations.revisions import Revisions
 from bot.conversations.router import Router, RouterPorts
+from bot.conversations.voices import Voices
 from bot.conversations.worker import ConversationWorker
 from bot.wiring.parts import Desks, Parts
-from core.contracts.addresses import InboundEvent
 
 
 def make_reception(live: LiveSettings, parts: Parts, desks: Desks, worker: ConversationWorker) -> Reception:
@@ -38,6 +37,13 @@ def make_reception(live: LiveSettings, parts: Parts, desks: Desks, worker: Conve
                 clock=parts.clock,
                 root=settings.host.data_dir / "attachments",
                 limit_bytes=settings.host.attachment_limit,
+                voices=Voices(
+                    attachments=stores.attachments,
+                    answers=desks.answers,
+                    transcriber=parts.transcriber,
+                    clock=parts.clock,
+                    clean=parts.clean,
+                ),
             ),
             answers=desks.answers,
             agents=lambda: agents_of_channels(live.current),
@@ -57,6 +63,7 @@ def make_router(parts: Parts, desks: Desks, reception: Reception) -> Router:
         memory=parts.memory,
         groups=desks.groups,
         channels=parts.channels.by_name,
+        draw_home=desks.home.open,
     )
     return Router(
         RouterPorts(
@@ -67,15 +74,11 @@ def make_router(parts: Parts, desks: Desks, reception: Reception) -> Router:
             revisions=Revisions(delivery=stores.delivery, reception=reception),
             presses=presses,
             answers=desks.answers,
-            open_home=_no_home,
+            open_home=desks.home.open,
             channels=parts.channels.by_name,
             clock=parts.clock,
         )
     )
-
-
-async def _no_home(event: InboundEvent, who: Standing) -> None:
-    del event, who
 
 
 def _commands(parts: Parts, desks: Desks, worker: ConversationWorker) -> CommandDesk:

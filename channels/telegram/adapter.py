@@ -25,6 +25,7 @@ from channels.contract import (
     Webhook,
 )
 from channels.pacing import ChatPacer
+from channels.telegram.administrators import Administrators
 from channels.telegram.deliveries import Deliveries, show
 from channels.telegram.diagnosis import Diagnosis
 from channels.telegram.downloads import Downloads
@@ -80,6 +81,7 @@ class TelegramChannel:
         self._api = BotApi(token, api_base, mask, self._timing)
         self._pacer = ChatPacer(clock, self._timing.interval)
         self._presses = PressAnswers(self._api, clock, self._timing)
+        self._administrators = Administrators(self._api, channel=name, clock=clock, timing=self._timing)
         self._health: PollHealth | WebhookHealth
         self._receiver: Poller | WebhookIntake
         self._receiver, self._health = self._poller() if webhook is None else self._webhook_intake(webhook)
@@ -121,7 +123,7 @@ class TelegramChannel:
         return self._receiver if isinstance(self._receiver, WebhookIntake) else None
 
     async def run(self, sink: Sink) -> None:
-        async with self._presses, self._offering_menus():
+        async with self._presses, self._administrators, self._offering_menus():
             await self._receiver.run(sink)
 
     def _poller(self) -> tuple[Poller, PollHealth]:
@@ -133,6 +135,7 @@ class TelegramChannel:
             timing=self._timing,
             health=health,
             presses=self._presses,
+            administrators=self._administrators,
         )
         return poller, health
 
@@ -146,6 +149,7 @@ class TelegramChannel:
             clock=self._clock,
             health=health,
             presses=self._presses,
+            administrators=self._administrators,
         )
         return intake, health
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from channels.telegram.inbound_json import Json, id_of, label, part
 from core.contracts.addresses import Sender
@@ -11,6 +11,10 @@ _GROUP_ANONYMOUS_BOT = 1087968824
 """The user that stands for anonymous administrators; telegram.constants.ChatID.ANONYMOUS_ADMIN, 22.8."""
 
 _ANONYMOUS_ADMIN = "anonymous admin"
+
+OWNER = "owner"
+ADMINISTRATOR = "administrator"
+"""Roles of people in a group, behind the channel's name; an owner is an administrator, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +29,21 @@ class BotAccount:
 def sender_of(message: Json, chat: Json, account: BotAccount) -> Sender | None:
     """Return who a message is from, or None: nobody, or the bot itself.
 
+    An anonymous administrator is the group and no person. Telegram alone can say that somebody is
+    one, by both the group as `sender_chat` and GroupAnonymousBot as the user; whoever has both is
+    an administrator, and never the owner, though it may be them. No other chat in whose name
+    something is written has a role, and the roles of people are not in a message: see
+    `channels.telegram.administrators`.
+
     Raises:
         MalformedUpdate: The sender has no id.
     """
     if in_name_of := part(message, "sender_chat"):
-        return _chat_as_sender(in_name_of, chat, account)
+        sender = _chat_as_sender(in_name_of, chat, account)
+        is_group = id_of(in_name_of, "id") == chat.get("id")
+        if is_group and part(message, "from").get("id") == _GROUP_ANONYMOUS_BOT:
+            return replace(sender, roles=(f"{account.channel}:{ADMINISTRATOR}",))
+        return sender
     return user_as_sender(part(message, "from"), chat, account) if message.get("from") is not None else None
 
 

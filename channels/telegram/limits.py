@@ -71,6 +71,15 @@ class Timing:
     poll_timeout: timedelta = timedelta(seconds=25)
     press_grace: timedelta = timedelta(milliseconds=500)
     """How long the host may take to answer a press with a text before the adapter answers without."""
+    roles_kept: timedelta = timedelta(minutes=5)
+    """How long a group's administrators count as known. Ours: where the bot is no administrator, nothing else
+    tells that somebody was dismissed."""
+    roles_patience: timedelta = timedelta(seconds=2)
+    """How long the events of a group may wait for its administrators before they go on without roles."""
+    roles_retry: timedelta = timedelta(minutes=1)
+    """The time between a failure to learn a group's administrators and the next attempt."""
+    roles_interval: timedelta = timedelta(seconds=1)
+    """The time between two questions for a group's administrators, however often its members change."""
 
     def interval(self, chat: str) -> timedelta:
         """Return the time between two calls in a chat; ids of groups are negative."""

@@ -15,8 +15,8 @@ from telegram import (
 )
 
 from channels.contract import CommandMenu, MenuScope
+from channels.supervision import Backoff
 from channels.telegram.limits import COMMAND_HELP_LIMIT_CHARS, COMMAND_NAME_LIMIT_CHARS, COMMANDS_LIMIT, Timing
-from channels.telegram.supervision import Backoff
 from channels.telegram.transport import BotApi
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelDown, ChannelError, SendLimited

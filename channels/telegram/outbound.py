@@ -8,7 +8,7 @@ which cannot be switched off; commands and hashtags likewise. Links are never sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -72,7 +72,7 @@ def render_message(item: OutboundItem, content: TextContent | CardContent) -> Me
         case CardContent(rows=rows):
             shown = _shown_card(content)
             source = shown.text
-            keyboard = [[_button(button) for button in row] for row in rows]
+            keyboard = _keyboard(rows)
         case _:
             assert_never(content)
     options: dict[str, Any] = {}
@@ -168,6 +168,12 @@ def _cut(text: str, limit: int) -> str:
     longest_mark = _CUT_MARK.format(missing=len(text))
     end = safe_end(text, limit - measure(longest_mark, _UNIT), _UNIT)
     return text[:end] + _CUT_MARK.format(missing=len(text) - end)
+
+
+def _keyboard(rows: Sequence[Sequence[Button]]) -> list[list[dict[str, str]]]:
+    """Return the buttons of a card, but for those that open a form: Telegram has none."""
+    drawn = [[_button(button) for button in row if not button.opens_form] for row in rows]
+    return [row for row in drawn if row]
 
 
 def _button(button: Button) -> dict[str, str]:

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from channels.contract import Sink
+from channels.supervision import Backoff, guarded, until_answered
+from channels.telegram.administrators import Administrators
 from channels.telegram.errors import PollConflict
 from channels.telegram.health import PollHealth, host_of
 from channels.telegram.inbound import update_id_of
@@ -14,7 +16,6 @@ from channels.telegram.inbound_senders import BotAccount
 from channels.telegram.intake import UpdateIntake
 from channels.telegram.limits import Timing
 from channels.telegram.presses import PressAnswers
-from channels.telegram.supervision import Backoff, guarded, until_answered
 from channels.telegram.transport import BotApi
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelDown, ChannelError, SendLimited
@@ -31,7 +32,15 @@ class Poller:
     """
 
     def __init__(
-        self, api: BotApi, *, name: str, clock: Clock, timing: Timing, health: PollHealth, presses: PressAnswers
+        self,
+        api: BotApi,
+        *,
+        name: str,
+        clock: Clock,
+        timing: Timing,
+        health: PollHealth,
+        presses: PressAnswers,
+        administrators: Administrators,
     ) -> None:
         self._api = api
         self._name = name
@@ -39,6 +48,7 @@ class Poller:
         self._timing = timing
         self._health = health
         self._presses = presses
+        self._administrators = administrators
         self._outages = Backoff(timedelta(seconds=1), timedelta(seconds=30))
         # C74: not more than a few requests a minute while another poller is there.
         self._conflicts = Backoff(timedelta(seconds=15), timedelta(seconds=30))
@@ -88,7 +98,13 @@ class Poller:
         if self._intake is None:
             bot_id, username = await until_answered(self._api.me, clock=self._clock, pause_after=self._pause_after)
             account = BotAccount(channel=self._name, id=bot_id, username=username)
-            self._intake = UpdateIntake(account, clock=self._clock, health=self._health, presses=self._presses)
+            self._intake = UpdateIntake(
+                account,
+                clock=self._clock,
+                health=self._health,
+                presses=self._presses,
+                administrators=self._administrators,
+            )
         return self._intake
 
     async def _poll(self) -> list[Any]:

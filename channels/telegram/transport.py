@@ -23,7 +23,14 @@ from channels.telegram.limits import CALLBACK_ANSWER_LIMIT_CHARS, UPDATE_BATCH_L
 from channels.telegram.outbound import MessageCall
 from core.contracts.errors import SendUnknown
 
-_ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member", "message_reaction")
+_ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "callback_query",
+    "my_chat_member",
+    "chat_member",
+    "message_reaction",
+)
 
 _EMOJI_STYLE = "\N{VARIATION SELECTOR-16}"
 _REACTIONS = {emoji.value.replace(_EMOJI_STYLE, ""): emoji.value for emoji in ReactionEmoji}
@@ -176,6 +183,16 @@ class BotApi:
         """Delete a message."""
         async with self._translated():
             await self._bot.delete_message(chat_id, message_id)
+
+    async def administrators(self, chat_id: int) -> list[Any]:
+        """Return the owner and the administrators of a group as JSON, other bots left out.
+
+        `Bot.get_chat_administrators` is not used: one member that it cannot parse costs all of them.
+        """
+        result = await self._raw("getChatAdministrators", {"chat_id": chat_id})
+        if not isinstance(result, list):
+            raise SendUnknown("the administrators are no list")
+        return result
 
     async def leave(self, chat_id: int) -> None:
         """Leave a group."""

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from channels.contract import Asgi, Sink
+from channels.supervision import Backoff, guarded, until_answered
+from channels.telegram.administrators import Administrators
 from channels.telegram.health import WebhookHealth
 from channels.telegram.inbound import update_id_of
 from channels.telegram.inbound_senders import BotAccount
 from channels.telegram.intake import UpdateIntake
 from channels.telegram.presses import PressAnswers
-from channels.telegram.supervision import Backoff, guarded, until_answered
 from channels.telegram.transport import BotApi
 from core.contracts.addresses import InboundEvent
 from core.contracts.clock import Clock
@@ -88,6 +89,7 @@ class WebhookIntake:
         clock: Clock,
         health: WebhookHealth,
         presses: PressAnswers,
+        administrators: Administrators,
     ) -> None:
         """Take the public `url` that Telegram calls, and the `secret` that proves that it is Telegram."""
         self._api = api
@@ -98,6 +100,7 @@ class WebhookIntake:
         self._clock = clock
         self._health = health
         self._presses = presses
+        self._administrators = administrators
         self._outages = Backoff(timedelta(seconds=1), timedelta(seconds=30))
         self._refusals = Backoff(timedelta(seconds=30), timedelta(minutes=5))
         self._numbers = itertools.count()
@@ -188,7 +191,13 @@ class WebhookIntake:
         while (me := await self._guarded(self._until_answered(self._api.me))) is None:
             await self._clock.sleep(CHECK_INTERVAL)
         account = BotAccount(channel=self._name, id=me[0], username=me[1])
-        return UpdateIntake(account, clock=self._clock, health=self._health, presses=self._presses)
+        return UpdateIntake(
+            account,
+            clock=self._clock,
+            health=self._health,
+            presses=self._presses,
+            administrators=self._administrators,
+        )
 
     async def _keep_set(self) -> None:
         while True:

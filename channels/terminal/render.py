@@ -83,6 +83,7 @@ class TerminalChat:
         return self._line(f"{self._agent}: {text}")
 
     def _card(self, message: str, text: str, code: str, rows: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+        rows = _without_forms(rows)
         drawn = f"{text}\n{code}\n{rows}"
         if self._cards.get(message) == drawn:
             return ""
@@ -103,6 +104,12 @@ class TerminalChat:
         start = "\n" if self._open_line else ""
         self._open_line = False
         return f"{start}{text}{end}"
+
+
+def _without_forms(rows: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[Mapping[str, Any]]]:
+    """Return the buttons but for those that open a form: the history has them, a terminal has no forms."""
+    drawn = [[button for button in row if not button.get("opens_form")] for row in rows]
+    return [row for row in drawn if row]
 
 
 def clean(text: str) -> str:

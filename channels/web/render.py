@@ -8,7 +8,7 @@ Markup is only ever composed from literals and `Markup.format`, which escapes wh
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
@@ -115,6 +115,7 @@ def _file(external_id: str, file: FileContent, at: datetime | None) -> Markup:
 
 
 def _card(external_id: str, card: CardContent, form: PressForm, at: datetime | None) -> Markup:
+    card = _without_forms(card)
     return Markup(
         '<article class="{kind}" data-id="{id}"><div class="card-text">{text}</div>{code}{buttons}{time}</article>'
     ).format(
@@ -125,6 +126,12 @@ def _card(external_id: str, card: CardContent, form: PressForm, at: datetime | N
         buttons=_buttons(external_id, card, form),
         time=_time(at),
     )
+
+
+def _without_forms(card: CardContent) -> CardContent:
+    """Return a card without the buttons that open a form: the history has them, this page has no forms."""
+    rows = (tuple(button for button in row if not button.opens_form) for row in card.rows)
+    return replace(card, rows=tuple(row for row in rows if row))
 
 
 def _card_kind(card: CardContent) -> str:

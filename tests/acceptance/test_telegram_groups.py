@@ -179,3 +179,21 @@ async def test_its_own_words_and_those_of_bots_nobody_named_start_nothing(talk):
     await talk.said("a person", chat)
     assert len(talk.telegram.visible(chat)) == 2
     assert "echo of myself" not in str(talk.mind.asked("a person")[0]["messages"])
+
+
+async def test_whoami_names_what_the_group_makes_of_somebody_and_a_change_of_it_at_once(talk):
+    chat = group(8)
+    await talk.admitted(chat)
+    talk.telegram.appoint(chat, talk.telegram.bot["id"])
+    talk.telegram.appoint(chat, OWNER, "creator")
+    talk.telegram.user_says(chat, f"/whoami{MENTION}", user=OWNER)
+    owner = await talk.said("You are Alice", chat)
+    talk.telegram.user_says(chat, f"/whoami{MENTION}", user=BOB)
+    bob = await talk.said("You are Bob", chat)
+    talk.telegram.appoint(chat, BOB)
+    talk.telegram.user_says(chat, f"/whoami{MENTION}", user=BOB)
+    await talk.telegram.wait_for(lambda: len(talk.shown("You are Bob", chat)) == 2, timeout=WAIT)
+    appointed = talk.shown("You are Bob", chat)[-1]
+    assert owner.text.endswith("Platform roles here: telegram:owner, telegram:administrator.")
+    assert "roles" not in bob.text
+    assert appointed.text.endswith("Platform roles here: telegram:administrator.")

@@ -118,12 +118,19 @@ def asked(*, times: int) -> Callable[[], bool]:
 
 
 def wired_settings(
-    directory: Path, base_url: str, people: Sequence[str], mode: PermissionMode, channels: Channels | None
+    directory: Path,
+    base_url: str,
+    people: Sequence[str],
+    owners: Sequence[str],
+    mode: PermissionMode,
+    channels: Channels | None,
 ) -> Settings:
     """Return a configuration with one model, on a server, and more people who may talk."""
     settings = make_settings(directory)
     model = ModelSection(model="openai/m1", api_base=base_url, client=ClientKind.DIRECT)
-    access = replace(settings.access, allow=(*settings.access.allow, *people))
+    access = replace(
+        settings.access, allow=(*settings.access.allow, *people), owners=(*settings.access.owners, *owners)
+    )
     agents = {name: replace(agent, permission_mode=mode) for name, agent in settings.agents.items()}
     settings = replace(settings, models={"main": model}, access=access, agents=agents)
     return settings if channels is None else replace(settings, channels=channels)
@@ -139,6 +146,7 @@ async def wired_host(
     outcomes: Mapping[str, FakeOutcome] | None = None,
     file: bool = False,
     people: Sequence[str] = (),
+    owners: Sequence[str] = (),
     mode: PermissionMode = PermissionMode.ASK,
 ) -> AsyncIterator[WiredHost]:
     """Run a host for the length of the block.
@@ -147,6 +155,7 @@ async def wired_host(
         channels: The `[channels]` part of its configuration; without it: Telegram.
         file: Keep the database in a file below `directory`, not in memory.
         people: Identities that may talk, besides those of `hosting`.
+        owners: Identities that may do everything, besides its owner.
     """
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(OpenAIServer(list(steps)))
@@ -161,7 +170,7 @@ async def wired_host(
         backend = await stack.enter_async_context(
             LocalBackend(store=stores.transcripts, memory=memory, model=client, clock=clock, mask=redactor.mask)
         )
-        settings = wired_settings(directory, server.base_url, people, mode, channels)
+        settings = wired_settings(directory, server.base_url, people, owners, mode, channels)
         await ensure_agents(settings, backend, lambda path: path.mkdir(parents=True, exist_ok=True))
         channel = await stack.enter_async_context(open_channel(redactor.mask))
         sandbox = FakeSandbox(outcomes or {}, clock=clock)

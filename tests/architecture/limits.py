@@ -9,7 +9,7 @@ SUPPRESSIONS = {"noqa": 18, "type: ignore": 0, "cast": 0}
 
 BROAD_EXCEPTS = {
     "core/tools/wrappers.py": "a tool call",
-    "channels/telegram/supervision.py": "a channel event",
+    "channels/supervision.py": "a channel event",
     "core/engines/rounds.py": "a job run",
     "bot/console/security.py": "a console request",
 }

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from channels.telegram.supervision import Backoff, guarded, until_answered
+from channels.supervision import Backoff, guarded, until_answered
 from core.contracts.clock import FakeClock
 from core.contracts.errors import ChannelDown, SendUnknown, StoreUnavailable
 

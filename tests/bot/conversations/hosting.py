@@ -32,7 +32,7 @@ from bot.host import Host
 from bot.reload import ReloadReport
 from bot.wiring.assembly import assemble
 from bot.wiring.parts import HostChannels, Parts
-from channels.contract import Diagnosable
+from channels.contract import Diagnosable, HomeScreen
 from channels.fake import FAKE_CAPABILITIES, FakeChannel, FakeMessage
 from channels.feed import FeedChannel
 from core.backends.local.backend import LocalBackend
@@ -291,6 +291,10 @@ async def no_platforms() -> AsyncIterator[Mapping[str, Diagnosable]]:
     yield {}
 
 
+def _screens(channel) -> dict[str, HomeScreen]:
+    return {channel.name: channel} if hasattr(channel, "show_home") else {}
+
+
 def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) -> Parts:
     """Return what the wiring assembles a host from; doorbells are rung by the test, so there is no engine."""
     local = {name: FeedChannel(name, clock) for name in ("web", "terminal", "headless", "session")}
@@ -303,7 +307,8 @@ def _parts(stores, memory, sandbox, model, backend, channel, redactor, clock) ->
         sandbox=sandbox,
         model=ModelRouter(direct=model, litellm=model, scripted={"test": model}),
         backend=backend,
-        channels=HostChannels(**local, platforms=(channel,)),
+        channels=HostChannels(**local, platforms=(channel,), screens=_screens(channel)),
+        transcriber=None,
         reload=_reloaded,
         diagnosed=no_platforms,
     )

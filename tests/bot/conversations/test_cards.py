@@ -40,8 +40,11 @@ def asked(tool: str = "shell", arguments: str = '{"command":"ls"}', **changes):
     return replace(approval(new_id("apr"), "call-1"), tool=tool, shown=arguments, **{"remember": "", **changes})
 
 
-def decided(state: ApprovalState, *, scope: DecisionScope = DecisionScope.ONCE, remember: str = ""):
-    decision = Decision(approve=state is ApprovalState.APPROVED, by="person-1", by_name="Alice", scope=scope)
+def decided(
+    state: ApprovalState, *, scope: DecisionScope = DecisionScope.ONCE, remember: str = "", edited: str | None = None
+):
+    approve = state is ApprovalState.APPROVED
+    decision = Decision(approve=approve, by="person-1", by_name="Alice", scope=scope, edited=edited)
     at = START + timedelta(minutes=5)
     return asked(state=state, decision=decision, decided_at=at, remember=remember)
 
@@ -77,7 +80,7 @@ HARD = {
 def test_tokens_stay_short_whatever_the_call_is(hard):
     """C26 A, B, C."""
     card = approval_card([replace(hard, remember="shell: make *")], BERLIN)
-    assert len(tokens(card)) == 4
+    assert len(tokens(card)) == 6
     for token in [*tokens(card), *tokens(waiting_card([hard])), *tokens(reminder_card([hard]))]:
         assert token.isascii()
         assert len(token) <= LONGEST_TOKEN_CHARS
@@ -124,21 +127,21 @@ def test_an_open_card_says_until_when_and_what_no_answer_means():
 
 
 def test_only_a_rule_that_exists_can_be_remembered_and_it_stands_on_its_button():
-    assert labels(approval_card([asked()], BERLIN)) == ["Approve", "Deny"]
+    assert labels(approval_card([asked()], BERLIN)) == ["Approve", "Deny", "Deny…", "Edit…"]
     card = approval_card([asked(remember="shell: make *")], BERLIN)
-    assert labels(card) == ["Approve", "Deny", "Approve for this conversation", "Always: shell: make *"]
+    assert labels(card)[4:] == ["Approve for this conversation", "Always: shell: make *"]
 
 
 def test_several_calls_are_numbered_in_text_code_and_buttons():
     card = approval_card([asked(arguments='{"command":"one"}'), asked(arguments='{"command":"two"}')], BERLIN)
     assert card.code == "1. one\n\n2. two"
-    assert labels(card) == ["1: Approve", "1: Deny", "2: Approve", "2: Deny"]
-    assert len(set(tokens(card))) == 4
+    assert labels(card) == [f"{number}: {what}" for number in (1, 2) for what in ("Approve", "Deny", "Deny…", "Edit…")]
+    assert len(set(tokens(card))) == 8
 
 
 def test_what_is_decided_loses_its_buttons_and_keeps_its_place():
     card = approval_card([decided(ApprovalState.DENIED), asked()], BERLIN)
-    assert labels(card) == ["2: Approve", "2: Deny"]
+    assert labels(card) == ["2: Approve", "2: Deny", "2: Deny…", "2: Edit…"]
     assert card.text.splitlines()[0] == "1. Denied by Alice at 13:05."
 
 
@@ -166,10 +169,23 @@ def test_a_settled_card_says_how_it_ended_and_still_shows_the_call(approval_then
     assert card.code == "ls"
 
 
+def test_the_buttons_that_open_a_form_and_no_others_are_known_as_such():
+    card = approval_card([asked(remember="shell: ls")], BERLIN)
+    forms = [(button.label, button.token[-2:]) for row in card.rows for button in row if button.opens_form]
+    assert forms == [("Deny…", ":r"), ("Edit…", ":e")]
+
+
+def test_a_card_of_an_edited_call_says_so_and_shows_what_was_asked_and_what_it_became():
+    card = approval_card([decided(ApprovalState.APPROVED, edited='{"command":"ls -l"}')], BERLIN)
+    assert card.text == "Approved with changes by Alice at 13:05."
+    assert card.code == "ls\n\nchanged to:\nls -l"
+    assert card.rows == ()
+
+
 def test_every_token_means_what_its_button_said():
     one = asked(remember="shell: ls")
     pressed = [parse_token(token) for token in tokens(approval_card([one], BERLIN))]
-    assert pressed == [ApprovalPress(approval_id=one.id, choice=choice) for choice in ("y", "n", "c", "w")]
+    assert pressed == [ApprovalPress(approval_id=one.id, choice=choice) for choice in ("y", "n", "r", "e", "c", "w")]
     assert set(CHOICES.values()) == {"y", "n", "c", "w"}
     assert [parse_token(token) for token in tokens(commit_card(commit()))] == [
         CommitPress(act="diff", revision="0123456789" * 2),

@@ -316,6 +316,15 @@ async def test_whoami_says_name_identity_and_role(opened):
             assert host.texts()[-1] == f"You are {who.name} ({who.identity}), {role} here."
 
 
+async def test_whoami_names_the_roles_that_the_platform_gives_there(opened):
+    async with opened() as host:
+        await admitted(host)
+        roles = ("telegram:owner", "telegram:administrator")
+        await mentions(host, "/whoami", who=replace(BOB, roles=roles))
+        told = host.texts(GROUP)[-1]
+        assert told.splitlines()[1:] == ["Platform roles here: telegram:owner, telegram:administrator."]
+
+
 async def test_why_names_the_rule_and_the_decision_of_each_call(opened):
     async with opened(ASKING, says("made")) as host:
         await host.says("do it")

@@ -3,9 +3,10 @@ import pytest
 from channels.telegram.inbound_json import MalformedUpdate
 from channels.telegram.inbound_senders import BotAccount, is_in_name_of_chat, sender_of, user_as_sender
 from core.contracts.addresses import Sender
-from tests.platforms.telegram_json import ALICE, ANONYMOUS, BOT, CHANNEL, GROUP, OTHER_BOT, in_group, message
+from tests.platforms.telegram_json import ALICE, ANONYMOUS, BOB, BOT, CHANNEL, GROUP, OTHER_BOT, in_group, message
 
 ACCOUNT = BotAccount(channel="telegram", id=900, username="lodger_bot")
+CHANNEL_BOT = {"id": 136817688, "is_bot": True, "first_name": "Channel", "username": "Channel_Bot"}
 TELEGRAM = {"id": 777000, "is_bot": False, "first_name": "Telegram"}
 
 
@@ -23,10 +24,32 @@ def test_the_bot_itself_is_nobody_to_hear_c08(own):
 def test_an_anonymous_administrator_is_the_group_and_not_a_person():
     posted = in_group("hi", ANONYMOUS, sender_chat=GROUP)
 
-    assert sender_of(posted, GROUP, ACCOUNT) == Sender(identity="telegram:-1001000000001", name="anonymous admin")
+    sender = sender_of(posted, GROUP, ACCOUNT)
+    assert (sender.identity, sender.name) == ("telegram:-1001000000001", "anonymous admin")
     assert is_in_name_of_chat(posted)
     assert is_in_name_of_chat(in_group("hi", ANONYMOUS))
     assert not is_in_name_of_chat(in_group("hi", OTHER_BOT))
+
+
+def test_an_anonymous_administrator_is_one_by_what_telegram_says_and_never_the_owner():
+    posted = in_group("hi", ANONYMOUS, sender_chat=GROUP)
+
+    assert sender_of(posted, GROUP, ACCOUNT).roles == ("telegram:administrator",)
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        in_group("hi", ANONYMOUS),
+        in_group("hi", BOB, sender_chat=GROUP),
+        in_group("hi", None, sender_chat=GROUP),
+        in_group("hi", ANONYMOUS, sender_chat=CHANNEL),
+        in_group("hi", CHANNEL_BOT, sender_chat=CHANNEL),
+    ],
+    ids=["no chat", "a person", "nobody", "another chat", "a channel"],
+)
+def test_nobody_else_in_the_name_of_a_chat_is_an_administrator(posted):
+    assert sender_of(posted, GROUP, ACCOUNT).roles == ()
 
 
 def test_a_post_of_the_linked_channel_is_the_channels():

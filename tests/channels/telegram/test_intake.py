@@ -1,5 +1,6 @@
 import pytest
 
+from channels.telegram.administrators import Administrators
 from channels.telegram.health import PollHealth
 from channels.telegram.inbound_senders import BotAccount
 from channels.telegram.intake import UpdateIntake
@@ -18,8 +19,10 @@ async def intake(world):
     health = PollHealth(world.clock)
     health.polled()
     account = BotAccount(channel="telegram", id=900, username="lodger_bot")
-    async with PressAnswers(api, world.clock, Timing()) as presses:
-        yield UpdateIntake(account, clock=world.clock, health=health, presses=presses), health
+    asked = Administrators(api, channel="telegram", clock=world.clock, timing=Timing())
+    async with PressAnswers(api, world.clock, Timing()) as presses, asked as administrators:
+        reader = UpdateIntake(account, clock=world.clock, health=health, presses=presses, administrators=administrators)
+        yield reader, health
     await api.aclose()
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from channels.telegram.administrators import Administrators
 from channels.telegram.health import PollHealth
 from channels.telegram.limits import Timing
 from channels.telegram.polling import Poller
@@ -139,7 +140,14 @@ async def test_wanted_updates_are_named_in_every_poll(world):
     await world.polls()
 
     wanted = world.server.calls_of("getUpdates")[0].params["allowed_updates"]
-    assert wanted == ["message", "edited_message", "callback_query", "my_chat_member", "message_reaction"]
+    assert wanted == [
+        "message",
+        "edited_message",
+        "callback_query",
+        "my_chat_member",
+        "chat_member",
+        "message_reaction",
+    ]
 
 
 async def test_a_refused_token_is_down_at_the_start_and_later_c69(world):
@@ -349,8 +357,17 @@ class StumblingApi(BotApi):
 async def test_a_poller_that_breaks_goes_on_after_a_pause(world, caplog):
     api, health = StumblingApi(TOKEN, world.server.api_base, lambda text: text), PollHealth(world.clock)
     world.server.user_says(111, "hello")
-    async with PressAnswers(api, world.clock, Timing()) as presses:
-        poller = Poller(api, name="telegram", clock=world.clock, timing=Timing(), health=health, presses=presses)
+    asked = Administrators(api, channel="telegram", clock=world.clock, timing=Timing())
+    async with PressAnswers(api, world.clock, Timing()) as presses, asked as administrators:
+        poller = Poller(
+            api,
+            name="telegram",
+            clock=world.clock,
+            timing=Timing(),
+            health=health,
+            presses=presses,
+            administrators=administrators,
+        )
         polling = asyncio.create_task(poller.run(world.sink))
         world.tasks.append(polling)
         await world.until(lambda: world.clock.sleeping)

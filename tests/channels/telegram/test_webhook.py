@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from bot.console.server import serve
+from channels.telegram.administrators import Administrators
 from channels.telegram.health import WebhookHealth
 from channels.telegram.limits import Timing
 from channels.telegram.presses import PressAnswers
@@ -70,9 +71,17 @@ class Hook:
 @asynccontextmanager
 async def hooked(world, sink=None, api=BotApi):
     api, health = api(TOKEN, world.server.api_base, lambda text: text), WebhookHealth(world.clock)
-    async with PressAnswers(api, world.clock, Timing()) as presses:
+    asked = Administrators(api, channel="telegram", clock=world.clock, timing=Timing())
+    async with PressAnswers(api, world.clock, Timing()) as presses, asked as administrators:
         intake = WebhookIntake(
-            api, url=URL, secret=SECRET, name="telegram", clock=world.clock, health=health, presses=presses
+            api,
+            url=URL,
+            secret=SECRET,
+            name="telegram",
+            clock=world.clock,
+            health=health,
+            presses=presses,
+            administrators=administrators,
         )
         running = asyncio.create_task(intake.run(sink or world.sink))
         try:
@@ -274,6 +283,7 @@ async def test_the_webhook_is_set_once_with_its_secret_and_what_is_wanted(world,
         "edited_message",
         "callback_query",
         "my_chat_member",
+        "chat_member",
         "message_reaction",
     ]
     assert not call.params.get("drop_pending_updates")

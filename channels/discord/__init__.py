@@ -1,0 +1,1 @@
+"""The Discord channel: its adapter, and everything that knows Discord."""

@@ -1,0 +1,1 @@
+"""The Slack channel, over the Web API and Socket Mode or posted events."""

@@ -1,0 +1,40 @@
+"""Slack's mrkdwn as people read it: names instead of ids, plain signs instead of entities; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_ANGLE = re.compile(r"<([^<>\n]+)>")
+_USER = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """Return the ids of the people that a text mentions, each once."""
+    return tuple(dict.fromkeys(_USER.findall(text)))
+
+
+def readable(text: str, *, own: str, names: Mapping[str, str]) -> str:
+    """Return a text as it reads: without the mention of the agent itself (`own`), with people's names."""
+    without = re.sub(rf"<@{re.escape(own)}(?:\|[^<>]*)?>[ \t]*", "", text) if own else text
+    spelled = _ANGLE.sub(lambda found: _spelled(found[1], names), without)
+    return _unescaped(spelled).strip()
+
+
+def _spelled(inside: str, names: Mapping[str, str]) -> str:
+    target, bar, label = inside.partition("|")
+    match target[:1]:
+        case "@":
+            return f"@{names.get(target[1:]) or label or target[1:]}"
+        case "#":
+            return f"#{label or target[1:]}"
+        case "!":
+            return label or f"@{target[1:].partition('^')[0]}"
+        case _:
+            address = target.removeprefix("mailto:")
+            return f"{label} ({target})" if bar and label not in {target, address, ""} else address
+
+
+def _unescaped(text: str) -> str:
+    # In this order: "&amp;lt;" is "&lt;", written by somebody who meant just that.
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")

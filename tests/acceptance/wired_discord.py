@@ -1,0 +1,57 @@
+"""A wired host on Discord: the real SDK talks to a fake server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from channels.discord.adapter import DiscordChannel
+
+from bot.config.model import Channels, DiscordSettings
+from bot.config.secrets import Secret
+from bot.conversations.commands import COMMANDS, menus
+from channels.discord.limits import Timing
+from core.contracts.clock import FakeClock
+from tests.acceptance.wired_host import WiredHost, wired_host
+from tests.platforms.discord_server import DiscordServer
+from tests.platforms.model_script import Step
+
+ALICE_IDENTITY = "discord:7001"
+
+
+@dataclass(repr=False)
+class WiredDiscord(WiredHost):
+    """A running host and the server around it. Alice is an owner."""
+
+    discord: DiscordServer
+
+    def texts(self, channel: str) -> list[str]:
+        return [message.text for message in self.discord.visible(channel)]
+
+
+@asynccontextmanager
+async def wired_discord(
+    directory: Path, *steps: Step, timing: Timing | None = None, **more: Any
+) -> AsyncIterator[WiredDiscord]:
+    """Run a host for the length of the block; `more` is as in `wired_host`."""
+    clock = FakeClock()
+    async with DiscordServer(clock=clock) as discord:
+
+        def channel(mask):
+            return DiscordChannel(
+                token=discord.token,
+                api_base=discord.api_base,
+                gateway_url=discord.gateway_url,
+                clock=clock,
+                mask=mask,
+                timing=timing,
+                menus=menus(COMMANDS.values(), owners=[ALICE_IDENTITY]),
+            )
+
+        channels = Channels(discord=DiscordSettings(token=Secret(discord.token), agent="lodger"))
+        owners = [ALICE_IDENTITY]
+        async with wired_host(directory, channel, *steps, clock=clock, channels=channels, owners=owners, **more) as run:
+            yield WiredDiscord(**{field.name: getattr(run, field.name) for field in fields(WiredHost)}, discord=discord)
