@@ -80,7 +80,7 @@ class WriteTool:
 
     schema: ClassVar[ToolSchema] = tool_schema(
         "write",
-        "Create a file, or replace all of it; missing folders are made. For a change in a file use edit.",
+        "Create a file, or replace all of it; missing folders are made.",
         WriteArguments,
     )
 

@@ -130,9 +130,8 @@ class MemoryWriteTool:
 
     schema: ClassVar[ToolSchema] = tool_schema(
         "memory_write",
-        "Change your memory: all changes become one commit, or none does. A commit is what makes a change count: "
-        "later prompts and other conversations see it. Kinds: create (text, description), replace (text), "
-        "edit (old, text), move (target), delete.",
+        "Change your memory: all changes become one commit, or none does. "
+        "Kinds: create (text, description), replace (text), edit (old, text), move (target), delete.",
         MemoryWriteArguments,
     )
 
@@ -207,7 +206,7 @@ class MemoryLogTool:
     """Shows the history as far as the conversation's audience may see what was changed."""
 
     schema: ClassVar[ToolSchema] = tool_schema(
-        "memory_log", "List the commits of your memory, newest first (20 at most by default).", MemoryLogArguments
+        "memory_log", "List the commits of your memory, newest first.", MemoryLogArguments
     )
 
     def __init__(self, memory: MemoryStore) -> None:

@@ -64,7 +64,7 @@ class ShellTool:
         "shell",
         "Run a command in a sandbox. Returns stdout and stderr as they came, and the exit code if not 0. "
         "No input and no terminal; what it leaves running is killed. "
-        "Of output over 30,000 characters head and tail are shown, and the file that holds it.",
+        "Over 30,000 characters: head, tail, and the file that holds all.",
         ShellArguments,
     )
 

@@ -42,7 +42,6 @@ def compiled(*files: MemoryFile, audience: Audience = EVERYONE, budget: int = 65
             "What you see, and what stays hidden",
             [
                 "this conversation only",
-                "search_history",
                 "quoted as overheard",
                 "attachments reminder",
                 "your reasoning",
