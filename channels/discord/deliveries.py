@@ -115,7 +115,8 @@ class Deliveries:
             external_id = await self._api.send(place, payload)
             if self._attempts.is_open(nonce):
                 # It may be the message of an earlier try, which looked otherwise.
-                await self._api.edit(place, external_id, looks)
+                with suppress(MessageGone):
+                    await self._api.edit(place, external_id, looks)
             return external_id
 
         return await self._attempts.post(

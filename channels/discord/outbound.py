@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, assert_never
 
-from channels.chunking import cut_text, measure, safe_end, split_text
+from channels.chunking import cut_text, measure, split_text
 from channels.contract import TextUnit
 from channels.discord.cards import card_components, card_text
 from channels.discord.limits import NONCE_LIMIT_CHARS, TEXT_LIMIT_UTF16
@@ -21,7 +21,7 @@ from core.contracts.errors import SendRejected, TextTooLong
 Payload = dict[str, Any]
 
 SURELY_FITS_UTF16 = 64
-"""A text of up to so many units always fits in one message: as it is written, if not as it is shown."""
+"""A text of up to so many units always fits in one message, however it grows as it is drawn."""
 
 _UNIT = TextUnit.UTF16
 _ELLIPSIS = "…"
@@ -92,7 +92,7 @@ def preview(text: str) -> Payload:
     whole = _drawn(source) if measure(source, _UNIT) <= TEXT_LIMIT_UTF16 else ""
     if whole and measure(whole, _UNIT) <= TEXT_LIMIT_UTF16:
         return {"content": whole}
-    return {"content": next(filter(None, (_beginning(source, room) for room in _BEGINNINGS)))}
+    return {"content": next(filter(None, (_beginning(source, room) for room in _BEGINNINGS)), _ELLIPSIS)}
 
 
 def notices(markdown: str) -> tuple[Payload, ...]:
@@ -104,7 +104,7 @@ def notices(markdown: str) -> tuple[Payload, ...]:
         try:
             parts.append(_whole(source))
         except TextTooLong:
-            waiting += reversed(split_text(source, max(SURELY_FITS_UTF16, measure(source, _UNIT) // 2), _UNIT))
+            waiting += reversed(split_text(source, measure(source, _UNIT) // 2, _UNIT))
     return tuple({"content": part, "flags": EPHEMERAL} for part in parts)
 
 
@@ -121,15 +121,12 @@ def snowflake(text: str) -> str:
 
 def _whole(source: str) -> str:
     """Return how a text looks that has to fit in one message, shown or written."""
-    length = measure(source, _UNIT)
-    if length > TEXT_LIMIT_UTF16:
+    if measure(source, _UNIT) > TEXT_LIMIT_UTF16:
         raise TextTooLong(f"longer than {TEXT_LIMIT_UTF16} UTF-16 units")
     drawn = _drawn(source)
-    if measure(drawn, _UNIT) <= TEXT_LIMIT_UTF16:
-        return drawn
-    if length <= SURELY_FITS_UTF16:
-        return escaped(source)
-    raise TextTooLong(f"as it is shown, longer than {TEXT_LIMIT_UTF16} UTF-16 units")
+    if measure(drawn, _UNIT) > TEXT_LIMIT_UTF16:
+        raise TextTooLong(f"as it is shown, longer than {TEXT_LIMIT_UTF16} UTF-16 units")
+    return drawn
 
 
 def _drawn(source: str) -> str:
@@ -142,8 +139,4 @@ def _beginning(source: str, room: int) -> str:
     first = next(cut_text(source[: 2 * room], room, _UNIT)).text
     drawn = _drawn(first)
     marked = f"{drawn}\n{_ELLIPSIS}" if drawn.endswith(FENCE) else drawn + _ELLIPSIS
-    if measure(marked, _UNIT) <= TEXT_LIMIT_UTF16:
-        return marked
-    if room == SURELY_FITS_UTF16:
-        return escaped(first[: safe_end(first, room, _UNIT)]) + _ELLIPSIS
-    return ""
+    return marked if measure(marked, _UNIT) <= TEXT_LIMIT_UTF16 else ""

@@ -122,8 +122,7 @@ class Preview:
         self._external_id = external_id
         self._is_typing = False
         if self._in_doubt_since is not None:
-            self._shown = ""  # it may be the first post, which held less
-            self._changed.set()
+            self._changed.set()  # what is shown may be the first post, which held less
         await self._on_sent(external_id)
 
     def _is_tried_again(self) -> bool:

@@ -178,7 +178,8 @@ class TurnLedger(Protocol):
         """Compare-and-set `OPEN` to `state`; the winner stores the grant and rings the conversation.
 
         An approve sets the call `APPROVED`; the denied call's result is written by the turn. A
-        `hash_shown` that differs from the approval's never wins and changes nothing.
+        `hash_shown` that differs from the approval's never wins and changes nothing. The call itself
+        stays the model's own; arguments that a person edited are in the decision alone.
 
         Raises:
             NotFound: No such approval.

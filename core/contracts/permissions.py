@@ -99,13 +99,18 @@ class DecisionScope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A person's decision; `by` is None for an expiry or a host that can ask nobody."""
+    """A person's decision; `by` is None for an expiry or a host that can ask nobody.
+
+    `edited` is the JSON object of arguments that the person put in place of the shown ones, secrets
+    masked: what runs, and no more than once. None: the call runs as it was shown.
+    """
 
     approve: bool
     by: PersonId | None
     by_name: str
     scope: DecisionScope = DecisionScope.ONCE
     feedback: str = ""
+    edited: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,15 @@
-"""Approvals: what one is bound to, who may decide it, and what the model is told of a refusal."""
+"""Approvals: what one is bound to, who may decide it, what then runs, and what the model is told of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from typing import assert_never
 
 from core.contracts.errors import InvalidInput
+from core.contracts.messages import ToolCall
 from core.contracts.people import Person
 from core.contracts.permissions import Approval, ApprovalState, Decision, DecisionScope, Grant, PersonRole
 
@@ -74,9 +76,12 @@ def may_grant_always(role: PersonRole) -> bool:
 def grant_for(approval: Approval, decision: Decision) -> Grant | None:
     """Return the allow rule that a decision adds, or None where it adds none.
 
-    "This conversation" binds conversation, requester and rule; "always" binds the agent.
+    "This conversation" binds conversation, requester and rule; "always" binds the agent. The rule is
+    of what was shown, so whoever ran something else instead has not agreed to it.
     """
     if not decision.approve or decision.by is None or not approval.remember or decision.scope is DecisionScope.ONCE:
+        return None
+    if decision.edited is not None:
         return None
     here = decision.scope is DecisionScope.CONVERSATION
     return Grant(
@@ -110,6 +115,27 @@ def refusal_text(state: ApprovalState, decision: Decision | None = None) -> str:
             raise InvalidInput(f"an approval that is {state.value} is no refusal")
         case _ as unreachable:
             assert_never(unreachable)
+
+
+def as_decided(call: ToolCall, approval: Approval | None) -> ToolCall:
+    """Return the call as it may run: the model's own, with the arguments that a person put in place of its."""
+    edited = edited_arguments(approval)
+    return call if edited is None else replace(call, arguments=edited)
+
+
+def edited_arguments(approval: Approval | None) -> str | None:
+    """Return the arguments that an approved call runs with instead of the shown ones; None: with those."""
+    if approval is None or approval.state is not ApprovalState.APPROVED or approval.decision is None:
+        return None
+    return approval.decision.edited
+
+
+def edit_text(approval: Approval | None) -> str:
+    """Return what the model reads above the result of a call that a person edited; empty for any other."""
+    edited = edited_arguments(approval)
+    if edited is None or approval is None or approval.decision is None:
+        return ""
+    return f"{approval.decision.by_name} changed the arguments of this call before approving it. They are now: {edited}"
 
 
 def _denial_text(decision: Decision | None) -> str:

@@ -13,7 +13,7 @@ from core.contracts.ledger import CallRecord, CallState
 from core.contracts.messages import ReturnOutcome, TextPart, ToolCall, ToolReturn, text_return
 from core.contracts.permissions import Action, Approval, ApprovalState, Grant, Subject, Verdict
 from core.contracts.tools import Access, ToolContext
-from core.permissions.approvals import NOBODY_CAN_APPROVE, binding_hash, refusal_text
+from core.permissions.approvals import NOBODY_CAN_APPROVE, as_decided, binding_hash, edit_text, refusal_text
 from core.prompts.escaping import escape_user_text
 from core.tools.access import conflicts
 from core.tools.wrappers import declared_access
@@ -80,7 +80,7 @@ class CallDesk:
         for record in records:
             if record.state is CallState.STARTED:
                 result = text_return(record.call.id, INTERRUPTED, ReturnOutcome.UNKNOWN)
-                await self._ledger.finish_call(self._work.claim, result, CallState.UNKNOWN)
+                await self._ledger.finish_call(self._work.claim, _told(record, result), CallState.UNKNOWN)
 
     async def _judge(self, records: Sequence[CallRecord]) -> None:
         """Give every call without a verdict one, and put the doubtful ones to people together."""
@@ -181,7 +181,7 @@ class CallDesk:
 
     async def _carry_out(self, records: Sequence[CallRecord]) -> int:
         """Run every approved call that no undecided earlier call stands in the way of; return how many."""
-        accesses = {record.call.id: self._access(record.call) for record in records}
+        accesses = {record.call.id: self._access(as_decided(record.call, record.approval)) for record in records}
         ended = {record.call.id: asyncio.Event() for record in records}
         started = 0
         async with asyncio.TaskGroup() as group:
@@ -210,16 +210,21 @@ class CallDesk:
         async with self._services.locks.hold(self._work.agent_workspace, access):
             refusal = await self._refused_now(record, access)
             if refusal is not None:
-                await self._ledger.finish_call(self._work.claim, refusal, CallState.DENIED)
+                await self._ledger.finish_call(self._work.claim, _told(record, refusal), CallState.DENIED)
             else:
-                await self._perform(record.call)
+                await self._perform(record)
         ended.set()
 
     async def _refused_now(self, record: CallRecord, access: Access | None) -> ToolReturn | None:
-        """Check guards, rules and the binding again, at the moment of execution."""
-        call = record.call
-        if record.approval is not None and record.approval.hash != binding_hash(call.name, call.arguments):
-            return text_return(call.id, "Denied: the call is not the one that was shown.", ReturnOutcome.DENIED)
+        """Check guards, rules and the binding again, at the moment of execution.
+
+        Edited arguments go through the whole policy here, for the first time. What it only asks about
+        has its answer: a person who may decide wrote exactly these.
+        """
+        asked = record.call
+        if record.approval is not None and record.approval.hash != binding_hash(asked.name, asked.arguments):
+            return text_return(asked.id, "Denied: the call is not the one that was shown.", ReturnOutcome.DENIED)
+        call = as_decided(asked, record.approval)
         if self._cannot_run(call):
             return None
         grants = await self._ledger.grants(self._work.agent.id, self._work.conversation.id)
@@ -228,25 +233,27 @@ class CallDesk:
             return self._immediate_refusal(call, verdict)
         return None
 
-    async def _perform(self, call: ToolCall) -> None:
+    async def _perform(self, record: CallRecord) -> None:
+        call = as_decided(record.call, record.approval)
         await self._ledger.start_call(self._work.claim, call.id)
         await self._work.observer.observe(self._work.turn, CallStarted(call=call))
         try:
             result = await self._services.perform(self._work.toolset, call, self._context(call))
         except asyncio.CancelledError:
-            await asyncio.shield(self._finish_stopped(call))
+            await asyncio.shield(self._finish_stopped(record))
             raise
-        result = _as_data(result)
+        result = _told(record, _as_data(result))
         await self._ledger.finish_call(self._work.claim, result, CallState.DONE)
         await self._work.observer.observe(self._work.turn, CallFinished(result=result))
 
-    async def _finish_stopped(self, call: ToolCall) -> None:
+    async def _finish_stopped(self, record: CallRecord) -> None:
         """Settle a call that was ended from outside: by a person, or because the host stops."""
+        call = record.call
         if self._work.cancel.is_set():
             result, state = text_return(call.id, CANCELLED, ReturnOutcome.CANCELLED), CallState.DONE
         else:
             result, state = text_return(call.id, INTERRUPTED, ReturnOutcome.UNKNOWN), CallState.UNKNOWN
-        await self._ledger.finish_call(self._work.claim, result, state)
+        await self._ledger.finish_call(self._work.claim, _told(record, result), state)
 
     def _context(self, call: ToolCall) -> ToolContext:
         work = self._work
@@ -263,6 +270,12 @@ class CallDesk:
             requester=work.turn.requester,
             readable=self._subject.granted,
         )
+
+
+def _told(record: CallRecord, result: ToolReturn) -> ToolReturn:
+    """Return the result of a call with what a person made of its arguments in front, so that the model knows."""
+    changed = edit_text(record.approval)
+    return replace(result, parts=(TextPart(text=escape_user_text(changed)), *result.parts)) if changed else result
 
 
 def _as_data(result: ToolReturn) -> ToolReturn:

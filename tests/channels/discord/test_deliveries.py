@@ -61,6 +61,7 @@ async def test_a_message_that_is_gone_is_not_given_back_by_its_nonce(world):
     again = await world.deliver(replace(item_sent, external_id=shown, content=TextContent(markdown="two")))
 
     assert again != shown
+    assert len({call.body["nonce"] for call in world.server.calls_of("create_message")}) == 2
     assert world.texts() == ["two"]
 
 
@@ -302,6 +303,17 @@ async def test_a_text_that_changed_while_its_outcome_was_open_is_shown_as_it_is_
     await world.deliver(replace(first, content=TextContent(markdown="all of it"), attempts=1))
 
     assert world.texts() == ["all of it"]
+
+
+async def test_a_message_that_was_taken_away_while_its_outcome_was_open_is_not_shown_again(world):
+    world.server.fault("create_message", Fault.LOST_RESPONSE)
+    first = text("once")
+    with pytest.raises(SendLimited):
+        await world.deliver(first)
+    world.server.fail_next("edit_message", 404, {"code": 10008, "message": "Unknown Message"})
+
+    assert await world.deliver(replace(first, attempts=1)) == str(world.server.visible(GENERAL)[0].id)
+    assert len(world.server.visible(GENERAL)) == 1
 
 
 async def test_a_limit_of_one_chat_is_kept_and_holds_no_other_c15(world):
