@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown, ChannelError
+from core.contracts.errors import ChannelDown, ChannelError, SendLimited
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,23 @@ async def until_answered(
             raise
         except ChannelError as error:
             await clock.sleep(await pause_after(error))
+
+
+async def answered(
+    call: Callable[[], Awaitable[_T]], *, clock: Clock, backoff: Backoff, failed: Callable[[ChannelError], None]
+) -> _T:
+    """Repeat `call` until it is answered, at growing intervals or when the platform says; `failed` hears of failures.
+
+    Raises:
+        ChannelDown: Trying again cannot help.
+    """
+
+    async def pause_after(error: ChannelError) -> timedelta:
+        failed(error)
+        pause = backoff.next()
+        return max(pause, error.retry_after) if isinstance(error, SendLimited) else pause
+
+    return await until_answered(call, clock=clock, pause_after=pause_after)
 
 
 async def guarded(work: Awaitable[_T], *, unless: type[Exception], told: str, **facts: str) -> _T | None:

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configured:
-    """A platform's channel, not open yet; where it listens when its platform calls it; its home screens."""
+    """A platform's channel, not open yet; what its platform calls, and where; its home screens."""
 
     channel: Platform
     listen: ListenAddress | None = None
+    webhook: Asgi | None = None
     screen: HomeScreen | None = None
 
 
@@ -50,8 +51,8 @@ async def open_channels(
             connected.append(channel)
             if platform.screen is not None:
                 screens[channel.name] = platform.screen
-            if channel.webhook is not None and platform.listen is not None:
-                webhooks[f"{platform.listen.host}:{platform.listen.port}"] = channel.webhook
+            if platform.webhook is not None and platform.listen is not None:
+                webhooks[f"{platform.listen.host}:{platform.listen.port}"] = platform.webhook
         yield HostChannels(
             web=FeedChannel("web", clock),
             terminal=FeedChannel("terminal", clock),
@@ -104,7 +105,7 @@ def _telegram(telegram: TelegramSettings, settings: Settings, clock: Clock, reda
         menus=menus(COMMANDS.values(), owners=settings.access.owners),
         webhook=webhook,
     )
-    return _Configured(channel=channel, listen=telegram.webhook_listen)
+    return _Configured(channel=channel, webhook=channel.webhook, listen=telegram.webhook_listen)
 
 
 def _slack(slack: SlackSettings, clock: Clock, redactor: Redactor) -> _Configured:
@@ -121,7 +122,7 @@ def _slack(slack: SlackSettings, clock: Clock, redactor: Redactor) -> _Configure
         channels=slack.rooms.value,
         suggested_prompts=slack.suggested_prompts,
     )
-    return _Configured(channel=channel, listen=slack.events_listen, screen=channel)
+    return _Configured(channel=channel, webhook=channel.webhook, listen=slack.events_listen, screen=channel)
 
 
 def _discord(discord: DiscordSettings, settings: Settings, clock: Clock, redactor: Redactor) -> _Configured:

@@ -56,8 +56,7 @@ COMMAND_HELP_LIMIT_CHARS = 100
 """docs.discord.com/developers/interactions/application-commands: of global commands, and of each."""
 
 BACKFILL_AGE = timedelta(days=7)
-BACKFILL_MESSAGES = 200
-"""Ours: how far back, and how many messages of one place, are fetched after a time away."""
+"""Ours: how far back messages are fetched after a time away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +80,8 @@ class Timing:
     """How long a file may take to come, however slowly."""
     press_grace: timedelta = timedelta(milliseconds=700)
     """How long the host may take over an interaction; Discord gives up after 3 seconds."""
+    gateway_silence: timedelta = timedelta(seconds=60)
+    """Without a word on it for so long the gateway's connection counts as broken; of the machine's own time."""
     command_retry_first: timedelta = timedelta(seconds=5)
     command_retry_longest: timedelta = timedelta(hours=1)
     reconnect_first: timedelta = timedelta(seconds=1)

@@ -16,6 +16,7 @@ from bot.conversations.commands import COMMANDS, menus
 from channels.discord.limits import Timing
 from core.contracts.clock import FakeClock
 from tests.acceptance.wired_host import WiredHost, wired_host
+from tests.platforms.discord_guilds import ALICE, GENERAL
 from tests.platforms.discord_server import DiscordServer
 from tests.platforms.model_script import Step
 
@@ -27,16 +28,27 @@ class WiredDiscord(WiredHost):
     """A running host and the server around it. Alice is an owner."""
 
     discord: DiscordServer
+    entry: int | None = None
 
-    def texts(self, channel: str) -> list[str]:
-        return [message.text for message in self.discord.visible(channel)]
+    def texts(self, channel: int) -> list[str]:
+        """Return what the bot says in a channel now, oldest first, but for how it was let in."""
+        return [message.text for message in self.discord.visible(channel) if message.id != self.entry]
+
+    async def let_in(self) -> None:
+        """Let an owner press the button with which the bot asks to be let into the guild."""
+        await self.until(lambda: self.discord.visible(GENERAL))
+        (asked,) = self.discord.visible(GENERAL)
+        self.entry = asked.id
+        self.discord.presses(ALICE, GENERAL, asked.id, asked.buttons["Allow here"])
+        await self.until(lambda: not self.discord.visible(GENERAL)[0].buttons)
+        await self.until_settled()
 
 
 @asynccontextmanager
 async def wired_discord(
-    directory: Path, *steps: Step, timing: Timing | None = None, **more: Any
+    directory: Path, *steps: Step, timing: Timing | None = None, is_let_in: bool = True, **more: Any
 ) -> AsyncIterator[WiredDiscord]:
-    """Run a host for the length of the block; `more` is as in `wired_host`."""
+    """Run a host that listens, for the length of the block; `more` is as in `wired_host`."""
     clock = FakeClock()
     async with DiscordServer(clock=clock) as discord:
 
@@ -54,4 +66,10 @@ async def wired_discord(
         channels = Channels(discord=DiscordSettings(token=Secret(discord.token), agent="lodger"))
         owners = [ALICE_IDENTITY]
         async with wired_host(directory, channel, *steps, clock=clock, channels=channels, owners=owners, **more) as run:
-            yield WiredDiscord(**{field.name: getattr(run, field.name) for field in fields(WiredHost)}, discord=discord)
+            await run.until(lambda: discord.gateway.is_live)
+            wired = WiredDiscord(
+                **{field.name: getattr(run, field.name) for field in fields(WiredHost)}, discord=discord
+            )
+            if is_let_in:
+                await wired.let_in()
+            yield wired
