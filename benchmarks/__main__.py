@@ -19,6 +19,7 @@ NAMES = (
     "one_turn",
     "stream_1000",
     "crowd",
+    "platforms",
     "prefix_reuse",
     "first_request",
     "prompt_floor",
