@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any, Self
 
 from channels.contract import SentCallback
@@ -13,6 +12,7 @@ from channels.pacing import ChatPacer
 from channels.slack.limits import Timing
 from channels.slack.statuses import Statuses
 from channels.slack.streams import LiveMessage
+from channels.workers import Worker, outlast
 from core.contracts.addresses import Address
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelError, SendLimited, SendUnknown, StoreError
@@ -59,19 +59,19 @@ class Preview:
         self._status = _FIRST_STATUS
         self._told_status = ""
         self._is_at_work = False
-        self._workers: tuple[_Worker, ...] = ()
+        self._workers: tuple[Worker, ...] = ()
 
     async def __aenter__(self) -> Self:
-        self._workers = (_Worker(self._write), _Worker(self._tell))
+        self._workers = (Worker(self._write), Worker(self._tell))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.stop()
         try:
-            await _outlast(tuple(worker.task for worker in self._workers))
+            await outlast(*(worker.task for worker in self._workers))
         finally:
-            await _outlast((asyncio.create_task(self._end()),))
+            await outlast(asyncio.create_task(self._end()))
 
     async def show(self, text: str) -> None:
         self._wanted = text.strip()  # as the platform does; a change of outer blanks is none
@@ -81,7 +81,7 @@ class Preview:
     async def set_status(self, status: str) -> None:
         self._status = status.strip()
 
-    async def _write(self, worker: _Worker) -> None:
+    async def _write(self, worker: Worker) -> None:
         await self._changed.wait()
         await self._clock.sleep(self._timing.preview_delay)
         writing = True
@@ -112,7 +112,7 @@ class Preview:
             return False
         return True
 
-    async def _tell(self, worker: _Worker) -> None:
+    async def _tell(self, worker: Worker) -> None:
         """Keep the status below the thread what it shall be; Slack forgets it after a while."""
         await self._clock.sleep(self._timing.preview_delay)
         with worker.calling():
@@ -145,50 +145,3 @@ class Preview:
             await self._message.end()
         except ChannelError as error:
             logger.info("slack_stream_left_open", extra={"reason": type(error).__name__})
-
-
-class _Worker:
-    """A task that can be stopped while it waits, but not while it calls the platform.
-
-    Cancelling a call would leave its outcome unknown and, perhaps, the call under way.
-    """
-
-    def __init__(self, work: Callable[[_Worker], Coroutine[Any, Any, None]]) -> None:
-        self._calls = False
-        self._stopping = False
-        self.task = asyncio.create_task(work(self))
-
-    def stop(self) -> None:
-        self._stopping = True
-        if not self._calls:
-            self.task.cancel()
-
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        self._calls = True
-        try:
-            yield
-        finally:
-            self._calls = False
-        if self._stopping:
-            # Not `task.cancel()`: that takes effect only where the task next waits, perhaps inside a call.
-            raise asyncio.CancelledError
-
-
-async def _outlast(tasks: tuple[asyncio.Task[None], ...]) -> None:
-    """Wait until all tasks have ended, even when cancelled meanwhile; then say so.
-
-    Raises:
-        asyncio.CancelledError: The waiting was cancelled; the tasks have ended all the same.
-    """
-    cancelled: asyncio.CancelledError | None = None
-    while not all(task.done() for task in tasks):
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    for task in tasks:
-        if not task.cancelled():
-            task.result()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 from channels.contract import SentCallback
 from channels.pacing import ChatPacer
 from channels.telegram.limits import Timing
+from channels.workers import Worker, outlast
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelError, SendLimited, SendUnknown, StoreError
 
@@ -62,16 +61,16 @@ class Preview:
         self._external_id: str | None = None
         self._changed = asyncio.Event()
         self._is_typing = True
-        self._workers: tuple[_Worker, ...] = ()
+        self._workers: tuple[Worker, ...] = ()
 
     async def __aenter__(self) -> Self:
-        self._workers = (_Worker(self._write), _Worker(self._type))
+        self._workers = (Worker(self._write), Worker(self._type))
         return self
 
     async def __aexit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.stop()
-        await _outlast(tuple(worker.task for worker in self._workers))
+        await outlast(*(worker.task for worker in self._workers))
 
     async def show(self, text: str) -> None:
         self._wanted = text.strip()  # as the platform does; a change of outer blanks is none
@@ -81,7 +80,7 @@ class Preview:
     async def set_status(self, status: str) -> None:
         self._is_typing = bool(status)
 
-    async def _write(self, worker: _Worker) -> None:
+    async def _write(self, worker: Worker) -> None:
         await self._changed.wait()
         await self._clock.sleep(self._timing.preview_delay)
         writing = True
@@ -112,7 +111,7 @@ class Preview:
             return False
         return True
 
-    async def _type(self, worker: _Worker) -> None:
+    async def _type(self, worker: Worker) -> None:
         await self._clock.sleep(self._timing.preview_delay)
         while True:
             if self._is_typing and not self._pacer.is_held(self._chat):
@@ -127,50 +126,3 @@ class Preview:
             self._pacer.hold(self._chat, error.retry_after)
         except ChannelError as error:
             logger.debug("telegram_typing_failed", extra={"reason": type(error).__name__})
-
-
-class _Worker:
-    """A task that can be stopped while it waits, but not while it calls the platform.
-
-    Cancelling a call would leave its outcome unknown and, perhaps, the call under way.
-    """
-
-    def __init__(self, work: Callable[[_Worker], Coroutine[Any, Any, None]]) -> None:
-        self._calls = False
-        self._stopping = False
-        self.task = asyncio.create_task(work(self))
-
-    def stop(self) -> None:
-        self._stopping = True
-        if not self._calls:
-            self.task.cancel()
-
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        self._calls = True
-        try:
-            yield
-        finally:
-            self._calls = False
-        if self._stopping:
-            # Not `task.cancel()`: that takes effect only where the task next waits, perhaps inside a call.
-            raise asyncio.CancelledError
-
-
-async def _outlast(tasks: tuple[asyncio.Task[None], ...]) -> None:
-    """Wait until all tasks have ended, even when cancelled meanwhile; then say so.
-
-    Raises:
-        asyncio.CancelledError: The waiting was cancelled; the tasks have ended all the same.
-    """
-    cancelled: asyncio.CancelledError | None = None
-    while not all(task.done() for task in tasks):
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    for task in tasks:
-        if not task.cancelled():
-            task.result()
