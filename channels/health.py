@@ -25,8 +25,9 @@ class Health:
         self._lost = detail
 
     def connected(self) -> None:
-        """Note that a connection stands."""
+        """Note that a connection stands, whatever was before."""
         self._problem = ""
+        self._lost = ""
 
     def disconnected(self, detail: str) -> None:
         """Note that there is no connection, and why."""

@@ -20,7 +20,6 @@ from core.contracts.secrets import Redactor
 
 if TYPE_CHECKING:
     from channels.discord.adapter import DiscordChannel
-
     from channels.slack.adapter import SlackChannel
     from channels.telegram.adapter import TelegramChannel
 

@@ -27,14 +27,14 @@ from channels.discord.deliveries import Deliveries
 from channels.discord.diagnosis import Diagnosis
 from channels.discord.downloads import Downloads
 from channels.discord.errors import NotInGuild
-from channels.discord.gateway import Gateway
+from channels.discord.gateway import TOKEN_REFUSED, Gateway
 from channels.discord.intake import INTERACTION, Intake
 from channels.discord.interactions import Interactions
 from channels.discord.limits import CARD_CODE_LIMIT_UTF16, TEXT_LIMIT_UTF16, Timing
 from channels.discord.places import THREAD, BotAccount
 from channels.discord.replies import Replies
 from channels.discord.threads import Threads
-from channels.discord.transport import DiscordApi
+from channels.discord.transport import BotIdentity, DiscordApi
 from channels.health import Health
 from channels.pacing import ChatPacer
 from channels.supervision import Backoff, answered
@@ -115,7 +115,16 @@ class DiscordChannel:
         return self._capabilities
 
     async def run(self, sink: Sink) -> None:
-        bot = await self._answered(self._api.identity)
+        try:
+            await self._run(sink)
+        except ChannelDown as down:
+            self._health.lost(down.detail)
+            raise
+        finally:
+            self._health.disconnected("nothing listens any more")
+
+    async def _run(self, sink: Sink) -> None:
+        bot = await self._identity()
         account = BotAccount(channel=self._name, id=bot.id, in_threads=self._in_threads)
         intake = Intake(
             self._api,
@@ -140,6 +149,17 @@ class DiscordChannel:
 
         async with self._interactions, intake, self._offering_commands():
             await _first_to_end(self._gateway.run(take), work())
+
+    async def _identity(self) -> BotIdentity:
+        """Return who the bot is, however long that takes.
+
+        Raises:
+            ChannelDown: Its token is refused.
+        """
+        try:
+            return await self._answered(self._api.identity)
+        except ChannelDown as refused:
+            raise ChannelDown(TOKEN_REFUSED) from refused
 
     async def _answered(self, call: Callable[[], Awaitable[_T]]) -> _T:
         backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)

@@ -41,8 +41,9 @@ Take: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[None]]
 """Takes an event by its name, with its data."""
 
 _PORTAL = "discord.com/developers/applications"
+TOKEN_REFUSED = f"Discord refuses the bot's token. Make a new one ({_PORTAL}, Bot, Reset Token) and put it in."
 _REFUSALS = {
-    4004: f"Discord refuses the bot's token. Make a new one ({_PORTAL}, Bot, Reset Token) and put it in.",
+    4004: TOKEN_REFUSED,
     4011: "The bot is in more servers than one connection may serve (2,500); Lodger opens one.",
     4014: (
         "Discord refuses the connection because the message content intent is off, without which the bot cannot read"
@@ -51,7 +52,6 @@ _REFUSALS = {
 }
 """docs.discord.com/developers/topics/opcodes-and-status-codes#gateway-close-event-codes, read on 2026-11-30."""
 _OTHER_REFUSALS = frozenset({4010, 4012, 4013})
-_LOGIN_REFUSED = "Discord refuses the bot's token"
 
 _NEW_SESSION_AFTER, _NEW_SESSION_BEFORE = timedelta(seconds=1), timedelta(seconds=5)
 """docs.discord.com/developers/events/gateway#resuming, read on 2026-11-30: wait so long after a session was voided."""
@@ -110,6 +110,8 @@ class Gateway:
         """
         backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
         client = None
+        # What an earlier run had read of its session and not handed over is not told again.
+        self._session = None
         try:
             while True:
                 try:
@@ -146,7 +148,7 @@ class Gateway:
             await client.login(self._token)
         except discord.LoginFailure as error:
             await client.close()
-            raise ChannelDown(_LOGIN_REFUSED) from error
+            raise ChannelDown(TOKEN_REFUSED) from error
         except BaseException:
             await client.close()
             raise

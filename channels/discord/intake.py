@@ -172,6 +172,10 @@ class Intake:
         await self._accept(membership_event(about, chat, self._account, present=False, key=key, at=now))
 
     async def _missed(self, message: dict[str, Any], place: Place) -> None:
+        work = self._take_missed(message, place)
+        await guarded(work, unless=ChannelDown, told="discord_event_crashed", event_name="history")
+
+    async def _take_missed(self, message: dict[str, Any], place: Place) -> None:
         try:
             await self._accept(message_event(message, place, self._account, self._directory))
         except MalformedEvent as error:

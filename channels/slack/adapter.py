@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -24,7 +25,7 @@ from channels.contract import (
     Webhook,
 )
 from channels.pacing import ChatPacer
-from channels.slack.backfill import Backfill
+from channels.slack.backfill import Backfill, CatchUp
 from channels.slack.deliveries import Deliveries
 from channels.slack.diagnosis import Diagnosis
 from channels.slack.downloads import Downloads
@@ -126,19 +127,29 @@ class SlackChannel:
         own = Own(team=app.team, user=app.user, bot=app.bot)
         people = People(self._api, self._clock, name=self._name, team=app.team)
         intake = self._intake(own, people)
-        backfill = Backfill(self._api, own, clock=self._clock, timing=self._timing, name=self._name)
-
-        async def take(payload: Json) -> None:
-            await intake.take(payload, sink)
 
         async def take_said(said: Said) -> None:
             await intake.said(said, sink)
 
+        backfill = Backfill(self._api, own, clock=self._clock, timing=self._timing, name=self._name)
+        catch_up = CatchUp(backfill, sink, take_said, clock=self._clock, timing=self._timing, health=self._health)
+
+        async def take(payload: Json) -> None:
+            if "event" in payload:
+                await catch_up.settled()
+            await intake.take(payload, sink)
+            catch_up.heard(payload)
+
         self._is_running = True
         try:
             # Before the socket: a later event must not stand for what came before it.
-            await backfill.run(sink, take_said)
-            await self._receiver.run(take, team=app.team)
+            await catch_up.begin()
+            catching_up = asyncio.create_task(catch_up.run(), name="slack-catch-up")
+            try:
+                await self._receiver.run(take, team=app.team, connected=catch_up.connected)
+            finally:
+                catching_up.cancel()
+                await asyncio.gather(catching_up, return_exceptions=True)
         finally:
             self._is_running = False
             await intake.aclose()
@@ -206,7 +217,10 @@ class SlackChannel:
         return self._health.probe()
 
     async def diagnose(self) -> tuple[Finding, ...]:
-        return await self._diagnosis.findings(self._health.probe() if self._is_running else None)
+        if not self._is_running:
+            return await self._diagnosis.findings(None)
+        sockets = self._receiver.sockets if isinstance(self._receiver, Socket) else None
+        return await self._diagnosis.findings(self._health.probe(), sockets=sockets)
 
 
 def _capabilities(timing: Timing) -> Capabilities:

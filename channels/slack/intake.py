@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable
-from contextlib import suppress
 from dataclasses import replace
 
 from channels.contract import Sink
@@ -23,6 +22,7 @@ from channels.slack.places import Places
 from channels.slack.presses import Replies
 from channels.slack.statuses import Statuses
 from channels.slack.streams import Streams
+from channels.slack.supervision import awaited
 from channels.slack.transport import SlackApi
 from channels.supervision import guarded
 from core.contracts.addresses import (
@@ -79,7 +79,7 @@ class Intake:
         self._timing = timing
         self._prompts = prompts
         self._orders: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._beside: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[StoreError | None]] = set()
 
     async def take(self, payload: Json, sink: Sink) -> None:
         """Take one request of Slack's, of whatever kind; when this returns it may be acknowledged.
@@ -88,7 +88,7 @@ class Intake:
         beside the acknowledgement where it is not (C27).
 
         Raises:
-            StoreError: An event could not be stored; Slack has to send it again.
+            StoreError: It could not be stored; Slack has to send it again, or to say that it did not work.
         """
         if "event" in payload:
             await self._event(payload, sink)
@@ -123,6 +123,8 @@ class Intake:
                 await self._stopped(payload, sink)
             case "reaction_added" | "reaction_removed":
                 await self._reaction(event, sink)
+            case "tokens_revoked" if not item(event, "tokens").get("bot", True):
+                return  # People's own tokens; the app has none of these.
             case "tokens_revoked" | "app_uninstalled":
                 self._health.lost("Slack took the app's token back; install the app again and put its new token in.")
             case _:
@@ -278,16 +280,17 @@ class Intake:
         self._health.stored(succeeded=True)
 
     async def _in_grace(self, work: Awaitable[None]) -> None:
-        """Await what somebody waits for, but not longer than Slack may wait; it goes on beside then."""
-        task = self._do_beside(work)
-        grace = asyncio.create_task(self._clock.sleep(self._timing.press_grace))
-        try:
-            await asyncio.wait({task, grace}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            grace.cancel()
-            await asyncio.gather(grace, return_exceptions=True)
+        """Await what somebody waits for, but not longer than Slack may wait; it goes on beside then.
 
-    def _do_beside(self, work: Awaitable[None]) -> asyncio.Task[None]:
+        Raises:
+            StoreError: It was not stored, and whoever acted sees at once that it did not work.
+        """
+        task = self._do_beside(work)
+        await awaited(task, at_most=self._timing.press_grace, clock=self._clock)
+        if task.done() and (failure := task.result()) is not None:
+            raise failure
+
+    def _do_beside(self, work: Awaitable[None]) -> asyncio.Task[StoreError | None]:
         task = asyncio.ensure_future(_logged(work))
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
@@ -298,7 +301,10 @@ def _press(act: Act) -> PressBody:
     return PressBody(token=act.token, card=act.card, acknowledge=act.reply.packed(), values=act.values)
 
 
-async def _logged(work: Awaitable[None]) -> None:
-    """Await what nobody can be told the failure of; a press that could not be stored is noted, and pressed again."""
-    with suppress(StoreError):
+async def _logged(work: Awaitable[None]) -> StoreError | None:
+    """Await what perhaps nobody can be told the failure of; return why it could not be stored, which is noted."""
+    try:
         await guarded(work, unless=StoreError, told="slack_act_crashed")
+    except StoreError as error:
+        return error
+    return None

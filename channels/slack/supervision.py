@@ -1,11 +1,12 @@
-"""Calls to Slack that are repeated until it answers."""
+"""Calls to Slack that are repeated until it answers, and waiting that ends."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from channels.slack.limits import Timing
 from channels.supervision import Backoff, until_answered
@@ -42,3 +43,13 @@ async def answered(
         return wait
 
     return await until_answered(call, clock=clock, pause_after=pause_after)
+
+
+async def awaited(work: asyncio.Future[Any], *, at_most: timedelta, clock: Clock) -> None:
+    """Return when `work` is done or time is up, whatever it came to; it goes on."""
+    timer = asyncio.create_task(clock.sleep(at_most))
+    try:
+        await asyncio.wait({work, timer}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        timer.cancel()
+        await asyncio.gather(timer, return_exceptions=True)

@@ -34,14 +34,15 @@ class Endpoint:
         self._health = health
         self._app: AsyncApp | None = None
 
-    async def run(self, take: Take, *, team: str) -> None:
-        """Hand over what comes until cancelled.
+    async def run(self, take: Take, *, team: str, connected: Callable[[], None]) -> None:
+        """Hand over what comes until cancelled; `connected` is called before the first of it.
 
         Raises:
             ChannelDown: Slack took the app's token back.
         """
         self._app = make_app(take, team=team, signing_secret=self._signing_secret)
         self._health.connected()
+        connected()
         never = asyncio.get_running_loop().create_future()
         try:
             while not self._health.lost_for_good:
@@ -81,7 +82,8 @@ class Endpoint:
         told = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers.items()}
         try:
             request = AsyncBoltRequest(body=raw.decode("utf-8"), headers=told)
-        except ValueError:
+        except (ValueError, TypeError, AttributeError):
+            # The SDK looks into a body before it proves whose it is, and stumbles over what is none of Slack's.
             return _NOT_OURS, b"", "text/plain"
         answer = await app.async_dispatch(request)
         kind = answer.headers.get("content-type", ["text/plain"])[0]

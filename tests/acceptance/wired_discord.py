@@ -8,11 +8,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from channels.discord.adapter import DiscordChannel
-
 from bot.config.model import Channels, DiscordSettings
 from bot.config.secrets import Secret
 from bot.conversations.commands import COMMANDS, menus
+from channels.discord.adapter import DiscordChannel
 from channels.discord.limits import Timing
 from core.contracts.clock import FakeClock
 from tests.acceptance.wired_host import WiredHost, wired_host

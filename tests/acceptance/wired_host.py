@@ -85,7 +85,7 @@ class WiredHost:
             outbox = connection.execute(select(OUTBOX.c.id, OUTBOX.c.state)).all()
             turns = connection.execute(select(TURNS.c.id, TURNS.c.state)).all()
             return [
-                *(f"inbox {row.id}: {row.state}" for row in inbox if row.state != "done"),
+                *(f"inbox {row.id}: {row.state}" for row in inbox if row.state not in {"done", "withdrawn"}),
                 *(f"outbox {row.id}: {row.state}" for row in outbox if row.state not in _SETTLED),
                 *(f"turn {row.id}: {row.state}" for row in turns if row.state != "finished"),
             ]

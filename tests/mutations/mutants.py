@@ -348,8 +348,8 @@ MUTANTS = (
         name="talk in a group that is not for the agent starts a turn",
         invariant=None,
         file="bot/conversations/reception.py",
-        old="await ports.groups.admits(row) and await ports.hearing.is_meant(rows)",
-        new="await ports.groups.admits(row)",
+        old="meant = is_open and await ports.hearing.is_meant(rows)",
+        new="meant = is_open",
         tests=(f"{HEARING}::test_by_default_a_group_is_answered_when_it_mentions_the_agent",),
     ),
     Mutant(

@@ -190,13 +190,8 @@ async def chat_host(
             sandbox=FakeSandbox(clock=clock),
             model=router,
             backend=backend,
-            channels=HostChannels(
-                web=channel,
-                terminal=FakeChannel("terminal", clock=clock),
-                headless=FakeChannel("headless", clock=clock),
-                session=FakeChannel("session", clock=clock),
-                platforms=(),
-            ),
+            channels=_channels(channel, clock),
+            transcriber=None,
             reload=_no_reload,
             diagnosed=no_platforms,
         )
@@ -216,6 +211,11 @@ async def chat_host(
             host=host,
         )
     await stores.database.close()
+
+
+def _channels(web: FakeChannel, clock: FakeClock) -> HostChannels:
+    others = {name: FakeChannel(name, clock=clock) for name in ("terminal", "headless", "session")}
+    return HostChannels(web=web, **others, platforms=())
 
 
 async def _no_reload() -> ReloadReport:

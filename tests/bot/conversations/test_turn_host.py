@@ -106,7 +106,7 @@ async def test_a_long_text_before_a_question_is_several_messages_in_order_above_
         assert host.texts()[-1] == "Made."
 
 
-@given(st.text(alphabet=st.sampled_from("ab \n`😀é"), max_size=200), st.integers(2, 40), st.sampled_from(TextUnit))
+@given(st.text(alphabet=st.sampled_from("ab \n`😀é"), max_size=200), st.integers(4, 40), st.sampled_from(TextUnit))
 def test_the_pieces_join_to_the_code_and_each_fits(code, limit, unit):
     capabilities = replace(FAKE_CAPABILITIES, code_limit=limit, text_unit=unit)
     pieces = whole_code(card(code), capabilities, str)

@@ -100,7 +100,8 @@ async def test_every_payload_of_every_kind_mentions_nobody_c17(world):
 
 
 async def test_answers_to_interactions_go_without_the_bots_token_and_tell_nobody_theirs(world, caplog):
-    caplog.set_level(logging.DEBUG)
+    for name in ("", "httpx", "httpcore"):
+        caplog.set_level(logging.DEBUG, logger=name or None)
     secret = "interaction-secret/with a slash"
     for call in (
         world.api.respond("5", secret, {"type": 6}),
@@ -118,7 +119,7 @@ async def test_answers_to_interactions_go_without_the_bots_token_and_tell_nobody
 async def test_no_log_line_error_or_repr_holds_the_token_c69(world, caplog):
     caplog.set_level(logging.DEBUG)
     for name in ("httpx", "httpcore"):
-        logging.getLogger(name).setLevel(logging.DEBUG)
+        caplog.set_level(logging.DEBUG, logger=name)
     await world.api.send(GENERAL_ID, HELLO)
     seen = []
     world.server.fault("create_message", Fault.LOST_REQUEST)

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from tests.channels.slack.sending import CHANNEL, DIRECT, opened
@@ -90,3 +92,33 @@ async def test_at_most_four_prompts_are_offered():
 
         assert [prompt["message"] for prompt in prompts] == ["a", "b", "c", "d"]
         assert calls(scene, "assistant.threads.setSuggestedPrompts") == 1
+
+
+async def test_a_title_that_comes_before_its_session_is_set_when_that_begins():
+    async with opened() as scene:
+        early, late = scene.asked(text="What is this?"), scene.asked(text="And that?")
+        await scene.statuses.entitle(early, "What is this?")
+        assert (ALICE_DM, early.thread) not in scene.server.agents.sessions
+        await scene.statuses.begin(early)
+        await scene.statuses.begin(early)
+        await scene.statuses.begin(late)
+        await scene.statuses.entitle(late, "And that?")
+        sessions = scene.server.agents.sessions
+
+        assert sessions[ALICE_DM, early.thread].title == "What is this?"
+        # The early one cost no session of others its title.
+        assert sessions[ALICE_DM, late.thread].title == "And that?"
+        assert calls(scene, "agents.sessions.rename") == 3
+
+
+async def test_a_session_that_begins_while_its_title_is_refused_has_it_all_the_same():
+    async with opened() as scene:
+        thread = scene.asked()
+        gate = scene.server.gate_answer("agents.sessions.rename")
+        entitling = asyncio.create_task(scene.statuses.entitle(thread, "Early"))
+        await gate.entered.wait()
+        await scene.statuses.begin(thread)
+        gate.opened.set()
+        await entitling
+
+        assert scene.server.agents.sessions[ALICE_DM, thread.thread].title == "Early"

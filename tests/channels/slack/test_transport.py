@@ -242,7 +242,7 @@ async def test_slack_tells_the_time_or_nothing():
 async def test_no_log_line_error_or_repr_holds_a_token_c69(caplog):
     caplog.set_level(logging.DEBUG)
     for name in ("slack_sdk", "aiohttp", "asyncio"):
-        logging.getLogger(name).setLevel(logging.DEBUG)
+        caplog.set_level(logging.DEBUG, logger=name)
     seen = []
     async with opened(Timing(answer_timeout=timedelta(milliseconds=100))) as scene:
         await scene.api.show(MessageCall(channel=ROOM, text="a text of people"))

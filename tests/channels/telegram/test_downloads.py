@@ -212,7 +212,7 @@ async def test_a_folder_that_cannot_be_written_to_fails(world, tmp_path):
 async def test_the_link_to_a_file_is_in_no_log_line_and_no_error_c69(world, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     for name in ("httpx", "httpcore"):
-        logging.getLogger(name).setLevel(logging.DEBUG)
+        caplog.set_level(logging.DEBUG, logger=name)
     await world.channel.download(kept(world), tmp_path / "a.png", limit_bytes=LIMIT)
     told = []
     for fault in (Fault.NOT_FOUND, Fault.CUT_SHORT, Fault.SIGN_IN_PAGE):

@@ -24,8 +24,8 @@ async def failure_of(call):
 
 async def test_no_log_line_error_or_repr_holds_the_token_c69(world, caplog):
     caplog.set_level(logging.DEBUG)
-    logging.getLogger("httpx").setLevel(logging.DEBUG)
-    logging.getLogger("httpcore").setLevel(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="httpx")
+    caplog.set_level(logging.DEBUG, logger="httpcore")
     world.server.user_says(111, "hello")
     task = world.run()
     await world.polls()
@@ -55,7 +55,7 @@ async def test_no_log_line_error_or_repr_holds_the_token_c69(world, caplog):
 
 async def test_logs_still_tell_method_and_status_c69(world, caplog):
     caplog.set_level(logging.INFO)
-    logging.getLogger("httpx").setLevel(logging.INFO)
+    caplog.set_level(logging.INFO, logger="httpx")
     await world.channel.deliver(world.text("answer"))
 
     assert "/botTOKEN/sendMessage" in caplog.text
