@@ -153,7 +153,7 @@ class ConsoleSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSection:
-    """`[models.NAME]`. Zero tokens and an empty toolset: as the model facts say."""
+    """`[models.NAME]`. Zero tokens, an empty toolset, no word on images: as the model facts say."""
 
     model: Annotated[str, filled_text]
     api_key: Annotated[Secret | None, secret] = None
@@ -163,6 +163,7 @@ class ModelSection:
     window_tokens: Annotated[int, count] = 0
     max_output_tokens: Annotated[int, count] = 0
     toolset: Annotated[str, text] = ""
+    sees_images: Annotated[bool | None, flag] = None
 
     def settings(self, name: str) -> ModelSettings:
         """Return what the core takes; the key is handed over apart from it."""
@@ -175,6 +176,7 @@ class ModelSection:
             window_tokens=self.window_tokens,
             max_output_tokens=self.max_output_tokens,
             toolset=self.toolset,
+            sees_images=self.sees_images,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate
 
 from channels.slack.forms import FORM, INPUT, read_memory
 from channels.slack.message_ids import message_id
@@ -14,7 +15,8 @@ ASK = "ask_about_this"
 QUESTION = "question"
 """The one field of that form."""
 _QUOTED_CHARS = 800
-"""How much of a message its form remembers: Slack gives it 3,000 characters, escaped."""
+_QUOTED_ROOM_CHARS = 2_700
+"""How much of a message its form remembers, and what that may take of a form's 3,000 characters, escaped twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ def parse_press(payload: Json) -> Act | None:
     ts, thread = text(container, "message_ts"), text(container, "thread_ts")
     root = thread if thread and thread != ts else None
     channel = text(container, "channel_id") or text(item(payload, "channel"), "id")
+    if not channel:
+        return None
     reply = Reply(url=url, trigger=trigger, channel=channel, ts=ts, root=root)
     return replace(act, token=token, channel=channel, ts=ts, root=root, reply=reply)
 
@@ -100,18 +104,18 @@ def parse_form(payload: Json) -> tuple[str, Act] | None:
         return None
     remembered = read_memory(text(view, "private_metadata"))
     act = _act(payload, f"v/{text(view, 'id')}")
-    if remembered is None or act is None:
+    if remembered is None or act is None or not text(view, "id"):
         return None
     token, memory = remembered
-    try:
-        channel, ts, root, more, *quote = json.loads(memory)
-    except (ValueError, TypeError):
+    known = _recalled(memory)
+    if known is None:
         return None
+    channel, ts, root, more, author = known
     state = item(item(view, "state"), "values")
     values = tuple((name, text(item(item(state, name), INPUT), "value")) for name in state)
     act = replace(act, token=token, channel=channel, ts=ts, root=root, values=values)
     if callback == ASK:
-        return callback, replace(act, quote=(more, str(quote[0]) if quote else ""))
+        return callback, replace(act, quote=(more, author))
     return callback, replace(act, reply=Reply(url=more))
 
 
@@ -122,7 +126,7 @@ def parse_shortcut(payload: Json) -> tuple[str, str] | None:
     if text(payload, "type") != "message_action" or text(payload, "callback_id") != ASK or not (ts and channel):
         return None
     root = text(message, "thread_ts")
-    said = text(message, "text")[:_QUOTED_CHARS]
+    said = _quoted(text(message, "text"))
     memory = json.dumps([channel, ts, root if root and root != ts else None, said, text(message, "user")])
     return text(payload, "trigger_id"), memory
 
@@ -145,6 +149,29 @@ def parse_command(payload: Json) -> tuple[Act, str] | None:
     )
     words = text(payload, "text").strip().removeprefix("/")
     return act, f"/{words or 'help'}"
+
+
+def _quoted(said: str) -> str:
+    """Return as much of a message as its form can remember, which writes it as JSON inside JSON."""
+    begun = said[:_QUOTED_CHARS]
+    empty = len(json.dumps(json.dumps("")))
+    taken = accumulate(len(json.dumps(json.dumps(char))) - empty for char in begun)
+    return begun[: sum(1 for total in taken if total <= _QUOTED_ROOM_CHARS)]
+
+
+def _recalled(memory: str) -> tuple[str, str, str | None, str, str] | None:
+    """Return channel, ts, root, what else a form remembers and whose words that are; None where it is no memory."""
+    try:
+        known = json.loads(memory)
+    except ValueError:
+        return None
+    match known:
+        case [str(channel), str(ts), (str() | None) as root, str(more)]:
+            return channel, ts, root, more, ""
+        case [str(channel), str(ts), (str() | None) as root, str(more), str(author)]:
+            return channel, ts, root, more, author
+        case _:
+            return None
 
 
 def _act(payload: Json, key: str) -> Act | None:

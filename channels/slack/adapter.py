@@ -24,12 +24,12 @@ from channels.contract import (
     TextUnit,
     Webhook,
 )
+from channels.health import Health
 from channels.pacing import ChatPacer
 from channels.slack.backfill import Backfill, CatchUp
 from channels.slack.deliveries import Deliveries
 from channels.slack.diagnosis import Diagnosis
 from channels.slack.downloads import Downloads
-from channels.slack.health import Health
 from channels.slack.home import draw_home
 from channels.slack.inbound import Own, Said
 from channels.slack.intake import Intake
@@ -91,7 +91,7 @@ class SlackChannel:
         self._lookups = Lookups(self._api, self._uploads, clock, self._timing)
         self._downloads = Downloads(self._api, clock, self._timing)
         self._replies = Replies(self._api)
-        self._health = Health()
+        self._health = Health("Slack")
         self._receiver: Socket | Endpoint = (
             self._socket(app_token, api_base) if app_token else Endpoint(signing_secret or "", self._health)
         )

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from channels.contract import Mark, Sink
+from channels.health import Health
 from channels.slack.errors import NotInChannel, ThreadGone
-from channels.slack.health import Health
 from channels.slack.inbound import Own, Said, parse_event
 from channels.slack.limits import BACKFILL_AGE, Timing
 from channels.slack.payload import Json, instant, item, text, ts_of

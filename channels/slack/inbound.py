@@ -15,6 +15,8 @@ from core.contracts.addresses import Attachment, DeleteBody, EditBody, InboundBo
 _SAID = frozenset({"", "file_share", "thread_broadcast", "me_message", "bot_message"})
 _DIRECT = "im"
 _PUBLIC = "channel"
+_GONE = "tombstone"
+"""What Slack leaves of a deleted message that has replies."""
 _GONE_FILES = {"tombstone", "hidden_by_limit", "not_visible"}
 _UNSUPPORTED = {"huddle_thread": "a huddle"}
 _UNTITLED = "file"
@@ -101,8 +103,13 @@ def said(event: Json, own: Own, *, is_shared: bool = False) -> Said | None:
 
 
 def _edit(event: Json, own: Own, *, is_shared: bool) -> Said | None:
-    """Return a person's edit; a preview that Slack put below a link, a pin or a reply changes no words."""
+    """Return a person's edit; a preview that Slack put below a link, a pin or a reply changes no words.
+
+    A message with replies that is deleted leaves its place, which Slack tells as a change.
+    """
     message, before = item(event, "message"), item(event, "previous_message")
+    if text(message, "subtype") == _GONE:
+        return _deletion({**event, "deleted_ts": text(message, "ts")}, own, is_shared=is_shared)
     edited = item(message, "edited")
     is_by_person = bool(text(edited, "ts")) and text(edited, "user") != own.user
     if not is_by_person or text(edited, "ts") == text(item(before, "edited"), "ts"):
@@ -140,7 +147,7 @@ def _of(
     sent_at = instant(at or ts)
     if not channel or sent_at is None or instant(ts) is None or not (user or bot):
         return None
-    if user == own.user or bot == own.bot:
+    if user == own.user or (bot and bot == own.bot):
         return None
     root = text(message, "thread_ts")
     return Said(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 _ANGLE = re.compile(r"<([^<>\n]+)>")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?://)?", re.IGNORECASE)
 _USER = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -22,7 +23,7 @@ def readable(text: str, *, own: str, names: Mapping[str, str]) -> str:
 
 
 def _spelled(inside: str, names: Mapping[str, str]) -> str:
-    target, bar, label = inside.partition("|")
+    target, _, label = inside.partition("|")
     match target[:1]:
         case "@":
             return f"@{names.get(target[1:]) or label or target[1:]}"
@@ -31,8 +32,14 @@ def _spelled(inside: str, names: Mapping[str, str]) -> str:
         case "!":
             return label or f"@{target[1:].partition('^')[0]}"
         case _:
-            address = target.removeprefix("mailto:")
-            return f"{label} ({target})" if bar and label not in {target, address, ""} else address
+            return _link(target, label)
+
+
+def _link(target: str, label: str) -> str:
+    """Return a link as it was written: Slack makes one of whatever looks like an address, of `main.py` too."""
+    if label and label == _SCHEME.sub("", target, count=1):
+        return label
+    return f"{label} ({target})" if label and label != target else target.removeprefix("mailto:")
 
 
 def _unescaped(text: str) -> str:

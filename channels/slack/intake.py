@@ -9,9 +9,9 @@ from collections.abc import Awaitable
 from dataclasses import replace
 
 from channels.contract import Sink
+from channels.health import Health
 from channels.slack.acts import ASK, QUESTION, Act, parse_command, parse_form, parse_press, parse_shortcut
 from channels.slack.emoji import emoji_of
-from channels.slack.health import Health
 from channels.slack.inbound import Own, Said, is_public, parse_event
 from channels.slack.inbound_text import mentioned, readable
 from channels.slack.limits import Timing

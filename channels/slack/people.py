@@ -13,7 +13,7 @@ from channels.slack.payload import Json, item, text
 from channels.slack.transport import SlackApi
 from core.contracts.addresses import Sender
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelError
+from core.contracts.errors import ChannelError, SendRejected
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,14 @@ class _Known:
     until: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question that is under way, and until when it is waited for, in seconds of the machine's own time."""
+
+    task: asyncio.Task[None]
+    patience_ends: float
+
+
 class People:
     """Answers who somebody is. What Slack does not tell in time is left out: an event never waits for a name long."""
 
@@ -42,9 +50,7 @@ class People:
         self._name = name
         self._team = team
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[Json | None]] = {}
-        self._groups: dict[str, tuple[str, ...]] = {}
-        self._groups_until = float("-inf")
+        self._asking: dict[str, _Question] = {}
 
     async def sender(self, user: str, *, team: str = "", name: str = "") -> Sender:
         """Return a person by their id; `team` and `name` are what the event itself says."""
@@ -75,52 +81,57 @@ class People:
         return await self._ask(f"room/{channel}", lambda: self._api.channel(channel)) or {}
 
     async def _groups_of(self, user: str) -> tuple[str, ...]:
-        if self._clock.monotonic() >= self._groups_until:
-            self._groups_until = self._clock.monotonic() + REMEMBERED_FOR.total_seconds()
-            found = await self._in_time(self._asked("groups", self._user_groups))
-            groups: dict[str, tuple[str, ...]] = {}
-            for group in found.get("groups", ()) if found else ():
-                for member in group.get("users", ()):
-                    groups[member] = (*groups.get(member, ()), text(group, "id"))
-            self._groups = groups
-        return self._groups.get(user, ())
+        members = await self._ask("groups", self._user_groups) or {}
+        return tuple(members.get(user, ()))
 
     async def _user_groups(self) -> Json:
-        return {"groups": await self._api.user_groups()}
+        """Return the ids of the groups of each member."""
+        members: Json = {}
+        for group in await self._api.user_groups():
+            users = group.get("users")
+            for user in users if isinstance(users, list) else ():
+                members.setdefault(str(user), []).append(text(group, "id"))
+        return members
 
     async def _ask(self, key: str, call: Callable[[], Awaitable[Json]]) -> Json | None:
         known = self._known.get(key)
-        if known is not None and known.until > self._clock.monotonic():
-            return known.found
-        return await self._in_time(self._asked(key, call))
+        if known is None or known.until <= self._clock.monotonic():
+            await self._settled(self._asked(key, call))
+            known = self._known.get(key)
+        return None if known is None else known.found
 
-    def _asked(self, key: str, call: Callable[[], Awaitable[Json]]) -> asyncio.Task[Json | None]:
+    def _asked(self, key: str, call: Callable[[], Awaitable[Json]]) -> _Question:
         """Return the one question that is under way for a key."""
         if key not in self._asking:
             task = asyncio.create_task(self._fetch(key, call), name=f"slack-{key}")
-            self._asking[key] = task
+            self._asking[key] = _Question(task, asyncio.get_running_loop().time() + PATIENCE_SECONDS)
             task.add_done_callback(lambda _: self._asking.pop(key, None))
         return self._asking[key]
 
-    async def _in_time(self, task: asyncio.Task[Json | None]) -> Json | None:
-        done, _ = await asyncio.wait({task}, timeout=PATIENCE_SECONDS)
-        return task.result() if done and not task.cancelled() else None
+    async def _settled(self, question: _Question) -> None:
+        """Return when the answer is noted, or patience is over; it is noted later then."""
+        left = question.patience_ends - asyncio.get_running_loop().time()
+        done, _ = await asyncio.wait({question.task}, timeout=max(0.0, left))
+        if done and not question.task.cancelled():
+            question.task.result()
 
-    async def _fetch(self, key: str, call: Callable[[], Awaitable[Json]]) -> Json | None:
+    async def _fetch(self, key: str, call: Callable[[], Awaitable[Json]]) -> None:
+        before = self._known.get(key)
         found, holds = None, ASK_AGAIN_AFTER
         try:
             found, holds = await call(), REMEMBERED_FOR
         except ChannelError as error:
             logger.info("slack_not_told", extra={"what": key.partition("/")[0], "detail": error.detail})
+            # A no of Slack's counts; where it only cannot be asked now, what it said last holds on.
+            found = before.found if before is not None and not isinstance(error, SendRejected) else None
         self._known[key] = _Known(found, self._clock.monotonic() + holds.total_seconds())
         self._known.move_to_end(key)
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
-        return found
 
     async def aclose(self) -> None:
         """End what is being asked."""
-        tasks = tuple(self._asking.values())
+        tasks = tuple(question.task for question in self._asking.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -15,8 +15,8 @@ from slack_bolt.app.async_app import AsyncApp
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.web.async_client import AsyncWebClient
 
+from channels.health import Health
 from channels.slack.bolt import Take, make_app
-from channels.slack.health import Health
 from channels.slack.limits import Timing
 from channels.slack.payload import Json, text
 from channels.slack.supervision import answered

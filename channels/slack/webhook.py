@@ -10,8 +10,8 @@ from typing import Any
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.request.async_request import AsyncBoltRequest
 
+from channels.health import Health
 from channels.slack.bolt import Take, make_app
-from channels.slack.health import Health
 from core.contracts.errors import ChannelDown
 
 logger = logging.getLogger(__name__)

@@ -57,7 +57,7 @@ class ModelSettings:
     """Which model an agent thinks with.
 
     `model` is a litellm name or `scripted/demo`. `client` is `auto`, `litellm` or `direct`.
-    Zero for a token figure means: take it from the model facts.
+    Zero for a token figure means: take it from the model facts; so does None for `sees_images`.
     """
 
     name: str
@@ -68,6 +68,7 @@ class ModelSettings:
     window_tokens: int = 0
     max_output_tokens: int = 0
     toolset: str = ""
+    sees_images: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,10 @@ class RetryNotice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptRecompiled:
-    """The system prompt or the tool schemas changed; the only break of the prefix besides compaction."""
+    """The system prompt or the tool schemas changed, or earlier images were left out from here on.
+
+    The only breaks of the prefix besides compaction.
+    """
 
     reason: str
 

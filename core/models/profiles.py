@@ -103,7 +103,7 @@ _MARKER_ROUTES = frozenset({"anthropic", "bedrock", "vertex_ai", "openrouter"})
 
 
 def model_facts(settings: ModelSettings) -> ModelFacts:
-    """Return the facts of a model, the figures and toolset in `settings` put over them."""
+    """Return the facts of a model, with what `settings` says of figures, toolset and sight put over them."""
     facts = _base_facts(settings.model)
     window_tokens = settings.window_tokens or facts.window_tokens
     default_toolset = "small" if window_tokens < _SMALL_WINDOW_TOKENS else facts.toolset
@@ -112,6 +112,7 @@ def model_facts(settings: ModelSettings) -> ModelFacts:
         window_tokens=window_tokens,
         max_output_tokens=settings.max_output_tokens or facts.max_output_tokens,
         toolset=settings.toolset or default_toolset,
+        sees_images=facts.sees_images if settings.sees_images is None else settings.sees_images,
     )
 
 

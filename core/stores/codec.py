@@ -273,6 +273,7 @@ def model_to_json(model: ModelSettings) -> JsonObject:
         "window_tokens": model.window_tokens,
         "max_output_tokens": model.max_output_tokens,
         "toolset": model.toolset,
+        "sees_images": model.sees_images,
     }
 
 
@@ -287,6 +288,7 @@ def model_from_json(data: JsonObject) -> ModelSettings:
         window_tokens=data.get("window_tokens", 0),
         max_output_tokens=data.get("max_output_tokens", 0),
         toolset=data.get("toolset", ""),
+        sees_images=data.get("sees_images"),
     )
 
 

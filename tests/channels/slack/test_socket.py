@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from channels.slack.health import Health
+from channels.health import Health
 from channels.slack.limits import Timing
 from channels.slack.socket import Socket
 from core.contracts.errors import ChannelDown, StorageFull, StoreUnavailable
@@ -24,7 +24,7 @@ IMPATIENT = Timing(answer_timeout=timedelta(milliseconds=200), socket_silence=ti
 async def socket(timing=None, **options):
     """Give a socket that runs beside its fake Slack, what it hands over, and how often it was greeted."""
     async with sending(timing) as scene:
-        health, taken, greetings = Health(), [], []
+        health, taken, greetings = Health("Slack"), [], []
 
         async def take(payload):
             taken.append(payload["event"]["text"])
@@ -196,7 +196,7 @@ async def test_sockets_that_are_refused_again_and_again_are_asked_for_more_and_m
         session = scene.api._connection.session
         links = [await session.ws_connect(url) for url in ours]
         before = len(scene.server.calls_of("apps.connections.open"))
-        health = Health()
+        health = Health("Slack")
         receiver = Socket(
             scene.api,
             app_token=APP_TOKEN,
@@ -265,7 +265,7 @@ async def test_an_app_that_is_let_in_no_more_is_told_so_while_it_is_cut_off():
 async def test_an_address_that_slack_does_not_give_is_asked_for_at_growing_intervals(fault, caplog):
     async with sending() as scene:
         scene.server.fault("apps.connections.open", fault, times=4)
-        health = Health()
+        health = Health("Slack")
         receiver = Socket(
             scene.api,
             app_token=APP_TOKEN,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import aiohttp
 import pytest
 
-from channels.slack.health import Health
+from channels.health import Health
 from channels.slack.webhook import Endpoint
 from core.contracts.addresses import CommandBody
 from core.contracts.errors import StorageFull, StoreUnavailable
@@ -253,7 +253,7 @@ async def test_it_is_healthy_while_it_listens():
 
 
 async def test_only_posts_are_taken():
-    app = Endpoint(SIGNING_SECRET, Health())
+    app = Endpoint(SIGNING_SECRET, Health("Slack"))
     headers = [(b"X-Slack-Request-Timestamp", b"1700000000")]
 
     assert await call(app, method="GET", headers=headers) == (401, [b""])
@@ -265,7 +265,7 @@ async def test_only_posts_are_taken():
     ("chunks", "left"), [([b"x" * 600_000, b"x" * 600_000, b"never read"], [b"never read"]), ([b"x", None], [])]
 )
 async def test_a_body_without_end_is_not_read_to_the_end_nor_one_that_is_cut_off(chunks, left):
-    app = Endpoint(SIGNING_SECRET, Health())
+    app = Endpoint(SIGNING_SECRET, Health("Slack"))
     listening = asyncio.Event()
     task = asyncio.create_task(app.run(None, team="T0TEAM", connected=listening.set))
     await listening.wait()
