@@ -9,14 +9,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from channels.contract import Mark
+from channels.discord.asking import asked
 from channels.discord.directory import Directory
 from channels.discord.inbound_json import first_id, id_if_any, part, time_of
 from channels.discord.limits import BACKFILL_AGE, PAGE_LIMIT, Timing
 from channels.discord.places import Place
 from channels.discord.transport import DiscordApi
-from channels.supervision import Backoff, answered
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelError, SendRejected
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +24,11 @@ _T = TypeVar("_T")
 Take = Callable[[dict[str, Any], Place], Awaitable[None]]
 """Takes a message as a history holds it, with what its author is in the guild, and where it stands."""
 
-_OVERLAP = timedelta(seconds=2)
-"""Asked again, what is known already is recognised; left out, it is lost."""
+_OVERLAP = timedelta(minutes=1)
+"""Asked again, what is known already is recognised; left out, it is lost.
+
+Reactions and deletions have this host's time, which may be ahead of Discord's.
+"""
 _DIRECT_TYPE = 1
 _PERSON_TYPES = frozenset({0, 19})
 
@@ -117,21 +119,7 @@ class Backfill:
         return {**message, "member": members[user_id]}
 
     async def _asked(self, call: Callable[[], Awaitable[_T]]) -> _T | None:
-        """Return what Discord answers, however long that takes; None where it refuses."""
-        backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
-
-        async def once() -> _T | None:
-            try:
-                return await call()
-            except SendRejected as error:
-                logger.info("discord_history_refused", extra={"detail": error.detail})
-                return None
-
-        return await answered(once, clock=self._clock, backoff=backoff, failed=_log_failure)
-
-
-def _log_failure(error: ChannelError) -> None:
-    logger.warning("discord_not_reached", extra={"detail": error.detail})
+        return await asked(call, clock=self._clock, timing=self._timing)
 
 
 def _newest_by_place(marks: Iterable[Mark]) -> dict[str, datetime]:

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import Any, Self, TypeVar
 
 from channels.contract import Mark, Sink
+from channels.discord.asking import asked
 from channels.discord.backfill import Backfill
 from channels.discord.directory import Directory
 from channels.discord.inbound import (
@@ -190,12 +192,8 @@ class Intake:
             return self._directory.described({"id": channel_id, "type": _DIRECT_TYPE}, None)
         if (known := self._directory.place(channel_id)) is not None:
             return known
-        try:
-            channel = await self._api.channel(channel_id)
-        except ChannelDown:
-            raise
-        except ChannelError as error:
-            logger.info("discord_channel_not_told", extra={"channel_id": channel_id, "detail": error.detail})
+        channel = await asked(partial(self._api.channel, channel_id), clock=self._clock, timing=self._timing)
+        if channel is None:
             return Place(id=channel_id, guild=guild_id)
         self._directory.learn({**channel, "guild_id": guild_id})
         return self._directory.described(channel, guild_id)

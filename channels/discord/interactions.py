@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import Enum
 from typing import Self
 
@@ -20,7 +21,7 @@ from channels.discord.quiet import EPHEMERAL
 from channels.discord.transport import DiscordApi
 from core.contracts.addresses import CommandBody, PressBody
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelError, SendRejected, SendUnknown
+from core.contracts.errors import ChannelError, SendLimited, SendRejected, SendUnknown
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ _THINKING = {"type": 5, "data": {"flags": EPHEMERAL}}
 _NOTED = {"type": 6}
 """docs.discord.com/developers/interactions/receiving-and-responding, read on 2026-11-30: what a first answer does."""
 
+_LONGEST_LIMIT = timedelta(seconds=2)
+"""Of the three seconds that Discord waits."""
 _REMEMBERED = 2_000
 
 
@@ -147,9 +150,15 @@ class Interactions:
             await self._api.follow_up(ticket.application, ticket.token, text)
 
     async def _begin(self, ticket: Ticket, state: _State, callback: Payload, answer: _Answer) -> None:
-        """Give the first answer; one whose fate is unknown counts as given."""
+        """Give the first answer, a second time where a short limit refused it; one of unknown fate counts as given."""
         try:
-            await self._api.respond(ticket.id, ticket.token, callback)
+            try:
+                await self._api.respond(ticket.id, ticket.token, callback)
+            except SendLimited as limited:
+                if limited.retry_after > _LONGEST_LIMIT:
+                    raise
+                await self._clock.sleep(limited.retry_after)
+                await self._api.respond(ticket.id, ticket.token, callback)
         except SendUnknown:
             state.first = answer
             raise

@@ -44,11 +44,14 @@ class _Question:
 class People:
     """Answers who somebody is. What Slack does not tell in time is left out: an event never waits for a name long."""
 
-    def __init__(self, api: SlackApi, clock: Clock, *, name: str, team: str) -> None:
+    def __init__(
+        self, api: SlackApi, clock: Clock, *, name: str, team: str, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         self._api = api
         self._clock = clock
         self._name = name
         self._team = team
+        self._patience_seconds = patience_seconds
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._asking: dict[str, _Question] = {}
 
@@ -104,7 +107,7 @@ class People:
         """Return the one question that is under way for a key."""
         if key not in self._asking:
             task = asyncio.create_task(self._fetch(key, call), name=f"slack-{key}")
-            self._asking[key] = _Question(task, asyncio.get_running_loop().time() + PATIENCE_SECONDS)
+            self._asking[key] = _Question(task, asyncio.get_running_loop().time() + self._patience_seconds)
             task.add_done_callback(lambda _: self._asking.pop(key, None))
         return self._asking[key]
 

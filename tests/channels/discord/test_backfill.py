@@ -283,7 +283,7 @@ async def test_a_channel_that_is_refused_stops_no_other(denied, caplog):
         texts = await caught_up(world)
 
         assert sorted(texts) == [f"in {RANDOM}", f"in {PRIVATE}"]
-        assert ("discord_history_refused" in caplog.text) == (denied == allowed.VIEW_CHANNEL)
+        assert ("discord_question_refused" in caplog.text) == (denied == allowed.VIEW_CHANNEL)
 
 
 async def test_a_channel_or_thread_that_is_gone_stops_nothing(caplog):
@@ -297,7 +297,7 @@ async def test_a_channel_or_thread_that_is_gone_stops_nothing(caplog):
         world.server.user_says(GENERAL, ALICE, "still here")
 
         assert await caught_up(world) == ["still here"]
-        assert caplog.text.count("discord_history_refused") == 2
+        assert caplog.text.count("discord_question_refused") == 2
 
 
 @pytest.mark.parametrize("fault", [Fault.ANSWERED, Fault.LOST_REQUEST, Fault.LOST_RESPONSE])

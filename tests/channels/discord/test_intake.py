@@ -142,7 +142,20 @@ async def test_what_happens_where_the_bot_may_not_look_is_told_all_the_same(capl
         await bodies(world, 1)
 
         assert world.sink.events[-1].address == place(12)
-        assert "discord_channel_not_told" in caplog.text
+        assert "discord_question_refused" in caplog.text
+
+
+async def test_a_place_that_discord_cannot_tell_of_just_now_is_asked_for_again():
+    async with opened() as world:
+        thread = world.server.says_in_new_thread(GENERAL, ALICE, "in a thread")
+        world.server.archives_thread(thread)
+        await world.listen()
+        world.server.fail_next("channel", 503)
+        first = next(iter(world.server.messages.by_channel[thread]))
+        world.server.user_deletes(thread, first)
+        await world.in_time(lambda: any(isinstance(body, DeleteBody) for body in world.sink.bodies))
+
+        assert world.sink.events[-1].address == place(GENERAL, thread=thread)
 
 
 async def test_a_token_that_is_refused_while_a_place_is_looked_up_ends_the_channel():

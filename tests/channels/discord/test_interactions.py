@@ -282,6 +282,17 @@ async def test_an_answer_that_surely_failed_is_given_by_the_grace():
         assert pressing.reply is Reply.DEFERRED_UPDATE
 
 
+async def test_an_answer_that_a_short_limit_refuses_is_given_after_it():
+    async with opened() as world:
+        pressing, press = await pressed(world)
+        world.server.fault("callback", Fault.FLOODED, seconds=1.0)
+        answering = asyncio.create_task(world.channel.acknowledge(press, "Noted."))
+        await world.in_time(answering.done)
+
+        assert pressing.texts == ["Noted."]
+        assert in_time(pressing)
+
+
 async def test_what_carries_no_ticket_of_ours_is_answered_by_nothing():
     async with opened() as world:
         await world.listen()
