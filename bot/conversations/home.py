@@ -79,7 +79,7 @@ class _Opened:
 
 
 class HomeDesk:
-    """Draws home screens. A failure is logged and raises nothing: the next opening draws anew."""
+    """Draws home screens. A failure is logged and raises nothing: the next opening, or change, draws anew."""
 
     def __init__(self, ports: HomePorts) -> None:
         self._ports = ports
@@ -89,12 +89,14 @@ class HomeDesk:
 
     async def open(self, event: InboundEvent, who: Standing) -> None:
         """Draw the screen of the event's sender, who stands as `who` says."""
-        opened = _Opened(event=event)
+        key = (event.address.channel, event.sender.identity)
+        # What the platform says of them now counts from here on; the lock stays that of their screen.
+        known = self._opened.pop(key, None)
+        opened = _Opened(event=event) if known is None else replace(known, event=event)
         if who.may_talk:
-            key = (event.address.channel, event.sender.identity)
-            opened = self._opened.pop(key, opened)
             _keep(self._opened, key, opened, REMEMBERED)
-        await self._draw(opened, who)
+        async with opened.drawing:
+            await self._draw(event, who)
 
     def changed(self) -> None:
         """Have the screens that were opened last drawn again soon, as far as `run` runs."""
@@ -115,28 +117,29 @@ class HomeDesk:
         while True:
             await self._has_changed.wait()
             self._has_changed.clear()
-            for opened in tuple(self._opened.values()):
-                await self._draw_again(opened)
+            for key in tuple(self._opened):
+                await self._draw_again(key)
 
-    async def _draw_again(self, opened: _Opened) -> None:
-        try:
-            # Asked anew: what somebody may see ends with their right to see it.
-            who = await self._ports.access.standing_at(opened.event)
-        except LodgerError:
-            logger.warning("home_not_drawn", extra={"channel": opened.event.address.channel}, exc_info=True)
+    async def _draw_again(self, key: tuple[str, str]) -> None:
+        opened = self._opened.get(key)
+        if opened is None:
             return
-        await self._draw(opened, who)
-
-    async def _draw(self, opened: _Opened, who: Standing) -> None:
-        channel = opened.event.address.channel
         async with opened.drawing:
-            try:
-                screen = self._ports.screens.get(channel)
-                if screen is None:
-                    raise NotFound("home screen", channel)
-                await screen.show_home(_user(opened.event.sender.identity), await self._sections(channel, who))
-            except LodgerError:
-                logger.warning("home_not_drawn", extra={"channel": channel}, exc_info=True)
+            # Whoever opened it meanwhile has a newer picture, and maybe no right to this one any more.
+            if self._opened.get(key) is opened:
+                await self._draw(opened.event)
+
+    async def _draw(self, event: InboundEvent, who: Standing | None = None) -> None:
+        """Draw a screen; without `who` it is asked anew: what somebody may see ends with their right to see it."""
+        channel = event.address.channel
+        try:
+            standing = who or await self._ports.access.standing_at(event)
+            screen = self._ports.screens.get(channel)
+            if screen is None:
+                raise NotFound("home screen", channel)
+            await screen.show_home(_user(event.sender.identity), await self._sections(channel, standing))
+        except LodgerError:
+            logger.warning("home_not_drawn", extra={"channel": channel}, exc_info=True)
 
     async def _sections(self, channel: str, who: Standing) -> tuple[HomeSection, ...]:
         name = self._ports.agents().get(channel, "")

@@ -5,6 +5,7 @@ import re
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from core.models.local_whisper import EXTRA
 from tests.architecture.sources import pyproject, text_of
 
 BAD_LITELLM = ("1.82.7", "1.82.8", "1.107.0", "1.107.4")
@@ -42,6 +43,12 @@ def test_everything_the_project_asks_for_is_locked_at_a_version_it_allows():
 
     assert [name for name in wanted() if name not in packages] == []
     assert [name for name, asked in wanted().items() if not asked.specifier.contains(packages[name][0])] == []
+
+
+def test_the_extra_that_people_are_told_to_install_is_there():
+    extras = pyproject()["project"]["optional-dependencies"]
+
+    assert [Requirement(line).name for line in extras[EXTRA]] == ["faster-whisper"]
 
 
 def test_litellm_is_pinned_exactly_and_its_bad_releases_are_excluded():

@@ -11,6 +11,8 @@ import pytest
 from channels.feed import FeedChannel, Noticed, Previewed, Removed, Said, Shown, StatusSet
 from core.contracts.addresses import (
     Attachment,
+    Button,
+    CardContent,
     DeleteBody,
     EditBody,
     FileContent,
@@ -111,6 +113,16 @@ async def test_viewers_see_their_chat_alone():
         await channel.deliver(item(channel, "hello", "other"))
         assert drained(main) == []
         assert [event.content.markdown for event in drained(other)] == ["hello"]
+
+
+async def test_no_viewer_gets_a_button_that_opens_a_form():
+    channel = make()
+    approve, edit = Button(token="y", label="Approve"), Button(token="e", label="Edit…", opens_form=True)
+    asked = CardContent(text="May I?", code="make", rows=((approve, edit), (edit,)))
+    async with channel.subscribe("main") as viewer:
+        await channel.deliver(replace(item(channel, "asked"), content=asked))
+        (shown,) = drained(viewer)
+    assert shown.content == replace(asked, rows=((approve,),))
 
 
 async def test_nobody_listening_is_no_failure():

@@ -94,6 +94,20 @@ async def test_a_changed_model_is_a_recorded_recompile(opened):
         assert "model" in recorded.reason
 
 
+@pytest.mark.parametrize("sees_images", [True, False])
+async def test_a_host_that_says_whether_its_model_sees_images_breaks_the_prefix_once_and_records_it(
+    opened, sees_images
+):
+    async with opened() as world:
+        await world.step(say("one"))
+        await world.backend.update_agent(
+            world.agent.id, replace(SPEC, model=replace(SPEC.model, sees_images=sees_images))
+        )
+        (recorded,) = bodies(await world.step(say("two")), PromptRecompiled)
+        assert "model" in recorded.reason
+        assert bodies(await world.step(say("three")), PromptRecompiled) == []
+
+
 async def test_a_commit_of_others_reaches_the_open_conversation_and_stays_in_it(opened):
     """Invariant 5: it is stored in the transcript, so that it does not evaporate."""
     async with opened() as world:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from core.contracts.agents import CompiledPrompt
+from core.contracts.agents import CompiledPrompt, ModelSettings
 from core.contracts.ids import Revision
 from core.contracts.memory import MemoryCommit, MemorySnapshot, MemoryStore
 from core.contracts.messages import ReminderPart
@@ -41,7 +41,7 @@ async def prepare_prompt(
     tools_json = schemas_json(tools)
     expected = stamp(
         agent_name=state.agent.name,
-        model=state.agent.model.model,
+        model=_model_as_sent_to(state.agent.model),
         tools_json=tools_json,
         audience=state.conversation.audience,
     )
@@ -55,6 +55,11 @@ async def prepare_prompt(
     changed = head != state.prompt.seen_revision
     prompt = replace(state.prompt, seen_revision=head)
     return PreparedPrompt(prompt=prompt, changed=changed, recompiled="", update=update)
+
+
+def _model_as_sent_to(model: ModelSettings) -> str:
+    """Return what of a model its requests depend on: where the host says whether it sees, old images do, too."""
+    return model.model if model.sees_images is None else f"{model.model} sees_images={model.sees_images}"
 
 
 def _why_fresh(state: ConversationState, tools_json: str, expected: str) -> str:

@@ -29,6 +29,8 @@ TWO_AGENTS = "[agents.lodger]\n[agents.second]\n"
             '[permissions]\ndeadline = "2h"\nrules = [{ tool = "shell", action = "deny" }]\n',
             ("permissions.rules", "permissions.deadline"),
         ),
+        ('[models.main]\nmodel = "a/b"\n', '[models.main]\nmodel = "a/b"\nsees_images = false\n',
+         ("models.main.sees_images",)),
         ('[models.main]\nmodel = "a/b"\napi_key = "' + "1" * 9 + '"\n', '[models.main]\nmodel = "a/c"\n',
          ("models.main.model", "models.main.api_key")),
     ],

@@ -137,6 +137,12 @@ def test_everything_of_the_design_can_be_set(load, tmp_path):
     assert any("budgets has no effect yet" in warning for warning in settings.warnings)
 
 
+@pytest.mark.parametrize(("line", "said"), [("", None), ("sees_images = true", True), ("sees_images = false", False)])
+def test_whether_a_model_sees_images_reaches_the_core_as_it_was_said(load, line, said):
+    settings = load(f'[models.main]\nmodel = "openai/my-own-model"\n{line}\n')
+    assert settings.models["main"].settings("main").sees_images is said
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

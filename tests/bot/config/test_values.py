@@ -39,6 +39,8 @@ WEBHOOK = 'webhook_url = "https://b.example"\nwebhook_secret = "abcdefgh"\n'
         ('[models.main]\nmodel = "a/b"\nwindow_tokens = "8k"\n', 3, "models.main.window_tokens", "'8k'"),
         ('[models.main]\nmodel = "a/b"\nwindow_tokens = -1\n', 3, "models.main.window_tokens", "-1"),
         ('[models.main]\nmodel = "a/b"\nwindow_tokens = true\n', 3, "models.main.window_tokens", "true"),
+        ('[models.main]\nmodel = "a/b"\nsees_images = "yes"\n', 3, "models.main.sees_images", "'yes'"),
+        ('[models.main]\nmodel = "a/b"\nsees_images = 1\n', 3, "models.main.sees_images", "got 1"),
         ('[models.main]\nmodel = "a/b"\nfallbacks = ["main"]\n', 3, "models.main.fallbacks[0]", "itself"),
         ('[models.a]\nmodel = "a/b"\n[models.b]\nmodel = "a/b"\n', None, "agents.lodger.model", "one of a, b"),
         ("[agents.a]\n[agents.b]\n" + TELEGRAM, 3, "channels.telegram.agent", "one of a, b"),

@@ -126,6 +126,15 @@ def test_buttons_carry_their_tokens_and_a_settled_card_has_none():
     assert "reply_markup" not in render(item(card(rows=()), external_id="5")).options
 
 
+def test_no_button_opens_a_form_where_there_are_none():
+    form = Button(token="r", label="Deny…", opens_form=True)
+    shown = render(item(card(rows=((*APPROVE[0], form), (form,)))))
+
+    assert [[button["text"] for button in row] for row in shown.options["reply_markup"]["inline_keyboard"]] == [
+        ["Approve"]
+    ]
+
+
 def test_a_button_over_64_bytes_is_refused_before_it_is_sent_c26():
     render(item(card(rows=((Button(token="я" * 32, label="x"),),))))
     for token in ("я" * 33, "a" * 65, ""):

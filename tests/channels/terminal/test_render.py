@@ -55,6 +55,16 @@ def test_a_card_shows_every_line_of_the_command_and_numbers_its_buttons():
     )
 
 
+def test_no_button_opens_a_form_in_a_terminal_and_none_takes_a_number():
+    chat, asked = TerminalChat("lodger"), card("May I?", "Approve", "Deny…", "Deny")
+    asked["content"]["rows"][0][1]["opens_form"] = True
+    asked["content"]["rows"].append([{"token": "e", "label": "Edit…", "style": "normal", "opens_form": True}])
+
+    assert chat.draw(asked) == "lodger: May I?\n    rm -rf build\n    make all\n  #1 Approve  #2 Deny\n"
+    assert chat.press("#2") == ("t-Deny", "c1")
+    assert chat.press("#3") is None
+
+
 def test_a_settled_card_says_what_was_decided_without_the_command():
     settled = card("Approved by Ada.")
     assert drawn(card("May I?", "Approve"), settled).endswith("  #1 Approve\nlodger: Approved by Ada.\n")

@@ -91,6 +91,13 @@ def test_a_card_shows_the_whole_code_and_posts_its_buttons():
     assert '<button class="" name="token" value="t2">Deny</button>' in fragment
 
 
+def test_no_button_opens_a_form_of_the_platforms_on_the_page():
+    form = Button(token="e", label="Edit…", opens_form=True)
+    fragment = message("card-1", card(rows=((*card().rows[0], form), (form,))), FORM)
+    assert fragment == message("card-1", card(), FORM)
+    assert "Edit…" not in fragment
+
+
 def test_a_settled_card_has_no_form():
     fragment = message("card-1", card(rows=()), FORM)
     assert "<form" not in fragment

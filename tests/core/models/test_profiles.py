@@ -38,6 +38,13 @@ def test_settings_override_the_table():
     assert (facts.window_tokens, facts.max_output_tokens, facts.toolset) == (50_000, 7, "patch")
 
 
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "openai/my-own-model", "deepseek/deepseek-chat", "scripted/demo"])
+def test_whether_a_model_sees_images_is_said_by_its_settings_before_its_name(model):
+    assert model_facts(settings(model, sees_images=True)).sees_images
+    assert not model_facts(settings(model, sees_images=False)).sees_images
+    assert model_facts(settings(model)).sees_images == (model == "openai/gpt-4o")
+
+
 def test_a_small_window_means_the_small_toolset():
     assert model_facts(settings("openai/m1", window_tokens=8_192)).toolset == "small"
     assert model_facts(settings("openai/m1", window_tokens=8_192, toolset="default")).toolset == "default"

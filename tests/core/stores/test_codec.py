@@ -72,6 +72,10 @@ def test_every_model_setting_survives(settings):
     assert round_trip(settings, codec.model_to_json, codec.model_from_json) == settings
 
 
+def test_a_model_setting_of_an_older_release_says_nothing_of_images():
+    assert codec.model_from_json({"name": "main", "model": "openai/gpt-4o"}).sees_images is None
+
+
 @given(INSTANTS)
 def test_instants_keep_their_microseconds(instant):
     assert from_micros(to_micros(instant)) == instant
