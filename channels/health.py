@@ -24,10 +24,13 @@ class Health:
         """Note that the platform does not let the host in any more."""
         self._lost = detail
 
-    def connected(self) -> None:
-        """Note that a connection stands, whatever was before."""
-        self._problem = ""
+    def began(self) -> None:
+        """Note that the channel is run, anew perhaps: what was lost before may have been mended."""
         self._lost = ""
+
+    def connected(self) -> None:
+        """Note that a connection stands."""
+        self._problem = ""
 
     def disconnected(self, detail: str) -> None:
         """Note that there is no connection, and why."""

@@ -115,6 +115,7 @@ class DiscordChannel:
         return self._capabilities
 
     async def run(self, sink: Sink) -> None:
+        self._health.began()
         try:
             await self._run(sink)
         except ChannelDown as down:

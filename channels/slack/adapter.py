@@ -118,6 +118,7 @@ class SlackChannel:
         return self._receiver if isinstance(self._receiver, Endpoint) else None
 
     async def run(self, sink: Sink) -> None:
+        self._health.began()
         app = await answered(
             self._api.identity,
             clock=self._clock,

@@ -74,10 +74,12 @@ def test_what_is_lost_for_good_is_told_whatever_comes_then(then):
     assert told(health) == (False, "The token is refused.")
 
 
-def test_a_connection_that_stands_again_was_not_lost_for_good():
+def test_a_channel_that_is_run_anew_is_not_lost_for_good():
     health = connected()
     health.lost("The token is refused.")
     health.connected()
+    assert health.lost_for_good == "The token is refused."
+    health.began()
 
     assert health.lost_for_good == ""
     assert told(health) == (True, "connected")
