@@ -12,7 +12,7 @@ from channels.contract import Mark, Sink
 from channels.health import Health
 from channels.slack.errors import NotInChannel, ThreadGone
 from channels.slack.inbound import Own, Said, parse_event
-from channels.slack.limits import BACKFILL_AGE, Timing
+from channels.slack.limits import BACKFILL_AGE, BACKFILL_MESSAGES, Timing
 from channels.slack.payload import Json, instant, item, text, ts_of
 from channels.slack.places import HOME
 from channels.slack.supervision import answered, awaited
@@ -63,6 +63,8 @@ class Backfill:
             for one in missed:
                 # One that breaks the host must not keep it from all others.
                 await guarded(take(one), unless=StoreError, told="slack_missed_message_crashed", channel=channel)
+            if len(missed) >= BACKFILL_MESSAGES:
+                logger.warning("slack_missed_too_much", extra={"channel": channel, "messages": len(missed)})
             if missed:
                 logger.info("slack_caught_up", extra={"channel": channel, "messages": len(missed)})
         return max((mark.sent_at for mark in marks), default=None)

@@ -72,6 +72,12 @@ class Socket:
         """
         app = make_app(take, team=team)
         backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
+        try:
+            await self._keep_open(app, backoff, connected)
+        finally:
+            self._health.disconnected("the host does not listen")
+
+    async def _keep_open(self, app: AsyncApp, backoff: Backoff, connected: Callable[[], None]) -> None:
         while True:
             url = await answered(self._api.open_socket, clock=self._clock, timing=self._timing, failed=self._failed)
             refused = asyncio.Event()

@@ -30,7 +30,7 @@ class Endpoint:
     """
 
     def __init__(self, signing_secret: str, health: Health) -> None:
-        self._signing_secret = signing_secret
+        self._signing_secret = signing_secret.strip()
         self._health = health
         self._app: AsyncApp | None = None
 
@@ -38,8 +38,10 @@ class Endpoint:
         """Hand over what comes until cancelled; `connected` is called before the first of it.
 
         Raises:
-            ChannelDown: Slack took the app's token back.
+            ChannelDown: Slack took the app's token back, or there is no secret to know Slack by.
         """
+        if not self._signing_secret:
+            raise ChannelDown("without a signing secret anybody could pass for Slack")
         self._app = make_app(take, team=team, signing_secret=self._signing_secret)
         self._health.connected()
         connected()

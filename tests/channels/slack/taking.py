@@ -19,7 +19,7 @@ class Sink:
     """Accepts events; `errors` are raised first, one for each offer, and a `gate` that is shut holds all.
 
     `offers` is everything that was accepted, `events` without what was known already. `known` are
-    marks of an earlier run.
+    marks of an earlier run, `known_keys` its messages.
     """
 
     errors: list = field(default_factory=list)
@@ -28,6 +28,7 @@ class Sink:
     refused: list = field(default_factory=list)
     held: list = field(default_factory=list)
     known: list = field(default_factory=list)
+    known_keys: set = field(default_factory=set)
     gate: asyncio.Event | None = None
 
     async def accept(self, event):
@@ -50,7 +51,8 @@ class Sink:
 
     @property
     def events(self):
-        return list({event.key: event for event in reversed(self.offers)}.values())[::-1]
+        firsts = {event.key: event for event in reversed(self.offers) if event.key not in self.known_keys}
+        return [event for event in self.offers if firsts.get(event.key) is event]
 
     @property
     def bodies(self):
@@ -64,6 +66,7 @@ class Sink:
         """Let an earlier run have heard a message of that ts."""
         seconds, _, micros = ts.partition(".")
         sent_at = datetime.fromtimestamp(int(seconds), UTC).replace(microsecond=int(micros))
+        self.known_keys.add(f"m/{channel}/{ts}")
         self.known.append(Mark(address=place(channel, thread), sent_at=sent_at))
 
 
@@ -110,9 +113,9 @@ class World:
         return self.sink.events
 
     async def acked(self, count=None):
-        """Return when so many things that Slack told, or all, were acknowledged."""
+        """Return when so many things that Slack told, or all that it could tell, were acknowledged."""
         told = self.server.deliveries.all
-        await self.server.wait_for(lambda: all(one.acked_at is not None for one in told[:count]))
+        await self.server.wait_for(lambda: all(one.acked_at is not None or one.is_lost for one in told[:count]))
 
     async def sends(self, address, content):
         """Send something new, and return its external id."""

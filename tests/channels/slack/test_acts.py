@@ -1,434 +1,322 @@
-"""What acts mean is read from raw payloads, and from those that the fake Slack tells of what people do there."""
+"""Presses, forms and questions on Slack: taken at once, stored once, and answered to whoever acted."""
 
-import json
+import asyncio
+from datetime import timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from channels.contract import Form, FormField
-from channels.slack.acts import (
-    ASK,
-    QUESTION,
-    Act,
-    Reply,
-    parse_command,
-    parse_form,
-    parse_press,
-    parse_shortcut,
-    remembered,
-    unpacked,
+from core.contracts.addresses import (
+    Button,
+    CardContent,
+    CommandBody,
+    MessageBody,
+    OutboundItem,
+    PressBody,
+    Privacy,
+    Quote,
+    TextContent,
 )
-from channels.slack.cards import draw_card
-from channels.slack.forms import FORM, draw_form
-from channels.slack.home import draw_home
-from core.contracts.addresses import Button, CardContent
-from core.contracts.clock import FakeClock
-from tests.platforms.slack_blocks import checked_view
-from tests.platforms.slack_server import SlackServer
-from tests.platforms.slack_workspace import ALICE, ALICE_DM, BOB, EXTERNAL, OTHER_TEAM, ROOM, SHARED, TEAM
+from core.contracts.errors import StoreUnavailable
+from tests.channels.slack.taking import opened, place
+from tests.platforms.slack_faults import Fault
+from tests.platforms.slack_workspace import ALICE, ALICE_DM, BOB, PRIVATE, ROOM
 
-TS, ROOT = "1700000002.000100", "1700000001.000100"
-CARD = CardContent(text="Run?", rows=((Button(token="t-allow", label="Allow"), Button(token="t-deny", label="Deny")),))
-REASON = Form(token="t-deny", title="Deny", fields=(FormField(name="reason", label="Why?", required=False),))
-QUESTION_FORM = Form(token=ASK, title="Ask", fields=(FormField(name=QUESTION, label="What?"),))
-USER = {"id": ALICE, "username": "alice", "name": "alice", "team_id": TEAM}
-BESIDE = [None, "x", 5, [], {}]
+ROWS = ((Button(token="allow-1", label="Allow"), Button(token="deny-1", label="Deny")),)
+ASKING = Form(token="why-1", title="Deny", fields=(FormField(name="reason", label="Why?"),), send_label="Deny")
 
 
-def workspace():
-    """Return a fake Slack that nobody is connected to; it keeps what it would tell."""
-    return SlackServer(clock=FakeClock())
+async def shown(world, address, text="Run it?", rows=ROWS, code=""):
+    """Show a card; return its external id and its ts."""
+    card = await world.sends(address, CardContent(text=text, rows=rows, code=code))
+    return card, card.rpartition(":")[2]
 
 
-def card(server, channel=ROOM, thread=None):
-    """Let the app show a card, and return its ts."""
-    params = {"channel": channel, "text": "Run?", "blocks": list(draw_card(CARD).blocks)}
-    return server.messages.post(params | ({"thread_ts": thread} if thread else {}))["ts"]
+async def test_a_press_says_which_button_on_which_card_by_whom():
+    async with opened() as world:
+        await world.listen()
+        card, ts = await shown(world, place(ROOM))
+        world.server.presses(BOB, ROOM, ts, "Allow")
+        (event,) = await world.heard(1)
+
+        assert (event.body.token, event.body.card, event.body.values) == ("allow-1", card, ())
+        assert (event.sender.identity, event.privacy) == ("slack:T0TEAM/U0BOB", Privacy.PUBLIC)
+        assert event.address == place(ROOM, ts)
 
 
-def sent(server, form, memory, callback=FORM, values=None, user=ALICE):
-    """Let somebody open a form and send it; return what Slack tells of that."""
-    trigger = server.interactions.trigger(user)
-    server.views.open({"trigger_id": trigger, "view": draw_form(form, memory=memory, callback=callback)})
-    return server.submits(user, values).payload
+async def test_a_press_in_a_thread_belongs_to_the_conversation_of_the_thread():
+    async with opened() as world:
+        await world.listen()
+        root = world.server.user_says(PRIVATE, ALICE, "<@U0BOT> run it")
+        (message,) = await world.heard(1)
+        card, ts = await shown(world, message.address)
+        world.server.presses(ALICE, PRIVATE, ts, "Deny")
+        _, press = await world.heard(2)
+
+        assert (press.address, press.privacy) == (message.address, Privacy.PRIVATE_GROUP)
+        assert (press.body.card, card) == (f"{root}:{ts}", f"{root}:{ts}")
 
 
-def press(**fields):
-    base = {"type": "block_actions", "user": USER, "trigger_id": "1.2.3", "response_url": "https://example.com/r"}
-    container = {"type": "message", "message_ts": TS, "channel_id": ROOM}
-    return base | {"container": container, "channel": {"id": ROOM}, "actions": [{"value": "t-allow"}]} | fields
+async def test_two_presses_are_two_and_one_that_is_told_again_is_one():
+    async with opened() as world:
+        await world.listen()
+        _, ts = await shown(world, place(ROOM))
+        first = world.server.presses(ALICE, ROOM, ts, "Allow")
+        world.server.presses(BOB, ROOM, ts, "Allow")
+        world.server.deliveries.redeliver(first)
+        await world.until(lambda: len(world.sink.offers) == 3)
+
+        assert len(world.sink.events) == 2
 
 
-def submission(memory="", callback=FORM, **view):
-    metadata = json.dumps({"token": "t-deny", "memory": memory})
-    state = {"values": {"reason": {"text": {"value": "no"}}}}
-    shown = {"id": "V1", "callback_id": callback, "private_metadata": metadata, "state": state} | view
-    return {"type": "view_submission", "user": USER, "view": shown}
+async def test_what_is_pressed_on_a_card_that_changed_meanwhile_is_told_all_the_same():
+    async with opened() as world:
+        await world.listen()
+        _, ts = await shown(world, place(ROOM))
+        world.server.presses(ALICE, ROOM, ts, "allow-0", stale=True)
+        (event,) = await world.heard(1)
+
+        assert event.body.token == "allow-0"
 
 
-def shortcut(text="hello", **fields):
-    message = {"type": "message", "user": BOB, "ts": TS, "text": text}
-    base = {"type": "message_action", "callback_id": ASK, "trigger_id": "1.2.3", "user": USER}
-    return base | {"channel": {"id": ROOM}, "message": message} | fields
+async def test_a_press_is_answered_to_its_presser_alone_and_an_empty_answer_says_nothing():
+    async with opened() as world:
+        await world.listen()
+        _, ts = await shown(world, place(ROOM))
+        world.server.presses(ALICE, ROOM, ts, "Allow")
+        (event,) = await world.heard(1)
+        await world.channel.acknowledge(event.body, "Only **owners** may.")
+        await world.channel.acknowledge(event.body, " ")
+
+        assert [message.text for message in world.server.ephemeral(ROOM, ALICE)] == ["Only *owners* may."]
+        assert world.server.ephemeral(ROOM, BOB) == []
 
 
-def command(text="status", **fields):
-    base = {"command": "/lodger", "text": text, "channel_id": ROOM, "user_id": ALICE, "user_name": "alice"}
-    return base | {"team_id": TEAM, "trigger_id": "1.2.3", "response_url": "https://example.com/r"} | fields
+@pytest.mark.parametrize("late", [True, False])
+async def test_an_answer_that_comes_too_late_or_too_often_fails_nothing(late, caplog):
+    caplog.set_level("INFO")
+    async with opened() as world:
+        await world.listen()
+        world.server.runs_command("/lodger", "status")
+        (event,) = await world.heard(1)
+        if late:
+            await world.clock.advance(timedelta(minutes=31))
+        for _ in range(1 if late else 6):
+            await world.channel.acknowledge(event.body, "Done.")
+
+        assert len(world.server.ephemeral(ROOM, ALICE)) == (0 if late else 5)
+        assert caplog.text.count("slack_act_not_answered") == 1
 
 
-# What an act entitles to
+async def test_a_form_opens_for_a_press_and_comes_back_with_its_texts():
+    async with opened() as world:
+        await world.listen()
+        root = world.server.user_says(ROOM, ALICE, "<@U0BOT> run it")
+        (message,) = await world.heard(1)
+        card, ts = await shown(world, message.address)
+        world.server.presses(ALICE, ROOM, ts, "Deny")
+        _, press = await world.heard(2)
+        await world.channel.open_form(press.body, ASKING)
+        sent = world.server.submits(ALICE, {"reason": "Not <today>"})
+        *_, form = await world.heard(3)
+        await world.server.acked(sent)
+        await world.channel.acknowledge(form.body, "Noted.")
+
+        assert (form.body.token, form.body.card) == ("why-1", card)
+        assert form.body.values == (("reason", "Not <today>"),)
+        assert form.address == message.address == place(ROOM, root)
+        assert [note.text for note in world.server.ephemeral(ROOM, ALICE)] == ["Noted."]
 
 
-@pytest.mark.parametrize("root", [None, ROOT])
-def test_what_an_act_entitles_to_is_kept_in_its_event(root):
-    reply = Reply(url="https://example.com/r", trigger="1.2.3", channel=ROOM, ts=TS, root=root)
+async def test_a_form_that_could_not_be_stored_stays_open_to_be_sent_again():
+    async with opened() as world:
+        await world.listen()
+        _, ts = await shown(world, place(ROOM))
+        world.server.presses(ALICE, ROOM, ts, "Deny")
+        (press,) = await world.heard(1)
+        await world.channel.open_form(press.body, ASKING)
+        world.sink.errors = [StoreUnavailable("locked")]
+        world.server.submits(ALICE, {"reason": "no"})
+        await world.until(lambda: world.sink.refused)
+        world.server.submits(ALICE, {"reason": "no"})
+        _, form = await world.heard(2)
 
-    assert unpacked(reply.packed()) == reply
+        assert form.body.values == (("reason", "no"),)
+        assert form.key == world.sink.refused[0].key
+
+
+async def test_a_question_about_a_message_quotes_it():
+    async with opened() as world:
+        await world.listen()
+        root = world.server.user_says(ROOM, BOB, f"ask <@{ALICE}>")
+        (message,) = await world.heard(1)
+        shortcut = world.server.uses_shortcut("ask_about_this", ALICE, ROOM, root)
+        await world.server.acked(shortcut)
+        await world.server.wait_for(lambda: world.server.calls_of("views.open"))
+        await world.until(lambda: world.server.calls_of("views.open")[0].status)
+        world.server.submits(ALICE, {"question": "What is this?"})
+        _, question = await world.heard(2)
+
+        quote = Quote(text="ask @alice", author="bob", by_agent=False, external_id=root)
+        assert question.body == MessageBody(text="What is this?", quote=quote)
+        assert question.address == message.address
+        assert question.sender.name == "alice"
+
+
+async def test_a_question_about_the_agents_own_message_says_so():
+    async with opened() as world:
+        await world.listen()
+        said = await world.sends(place(ROOM), TextContent(markdown="Here."))
+        world.server.uses_shortcut("ask_about_this", ALICE, ROOM, said)
+        await world.server.wait_for(lambda: world.server.calls_of("views.open"))
+        await world.until(lambda: world.server.calls_of("views.open")[0].status)
+        world.server.submits(ALICE, {"question": "Why?"})
+        (question,) = await world.heard(1)
+
+        assert (question.body.quote.by_agent, question.body.quote.external_id) == (True, said)
+
+
+@pytest.mark.parametrize("callback", ["another_app", "lodger_form"])
+async def test_shortcuts_that_are_not_its_own_are_acknowledged_and_left(callback):
+    async with opened() as world:
+        await world.listen()
+        ts = world.server.user_says(ROOM, BOB, "hello")
+        for channel, message in ((ROOM, ts), ("", "")):
+            await world.server.acked(world.server.uses_shortcut(callback, ALICE, channel, message))
+        await world.heard(1)
+
+        assert world.server.calls_of("views.open") == []
+        assert world.sink.texts == ["hello"]
+
+
+# C26: whatever the card holds, it can be pressed
 
 
 @pytest.mark.parametrize(
-    "acknowledge",
-    [None, "", "x", "null", "5", "[]", '"x"', '{"other": "x"}', "{", "of another platform"],
-)
-def test_what_is_nothing_of_slacks_entitles_to_nothing(acknowledge):
-    assert unpacked(acknowledge) == Reply()
-
-
-# Presses
-
-
-@pytest.mark.parametrize("in_thread", [False, True])
-def test_a_press_says_who_pressed_what_and_where(in_thread):
-    server = workspace()
-    root = server.user_says(ROOM, BOB, "look") if in_thread else None
-    ts = card(server, thread=root)
-    payload = server.presses(ALICE, ROOM, ts, "Deny").payload
-    url, trigger = payload["response_url"], payload["trigger_id"]
-
-    assert parse_press(payload) == Act(
-        key=f"p/{trigger}",
-        user=ALICE,
-        team=TEAM,
-        name="alice",
-        token="t-deny",
-        channel=ROOM,
-        ts=ts,
-        root=root,
-        reply=Reply(url=url, trigger=trigger, channel=ROOM, ts=ts, root=root),
-    )
-    assert parse_press(payload).card == (f"{root}:{ts}" if root else ts)
-
-
-def test_a_press_below_a_root_with_replies_is_none_in_a_thread():
-    container = {"message_ts": TS, "thread_ts": TS, "channel_id": ROOM}
-
-    assert parse_press(press(container=container)).root is None
-
-
-def test_two_presses_are_two_and_one_that_is_told_again_is_one():
-    server = workspace()
-    ts = card(server)
-    first, second = (server.presses(ALICE, ROOM, ts, "Allow").payload for _ in range(2))
-
-    assert parse_press(first).key != parse_press(second).key
-    assert parse_press(json.loads(json.dumps(first))) == parse_press(first)
-
-
-def test_a_press_on_a_home_screen_is_on_no_message():
-    server = workspace()
-    server.views.publish({"user_id": ALICE, "view": draw_home(()) | {"blocks": list(draw_card(CARD).blocks)}})
-    payload = server.presses_in_view(ALICE, "Allow").payload
-    act = parse_press(payload)
-
-    assert (act.channel, act.ts, act.root, act.card, act.token) == ("", "", None, "", "t-allow")
-    assert act.reply == Reply(trigger=payload["trigger_id"])
-
-
-def test_somebody_of_another_workspace_is_told_as_such():
-    server = workspace()
-    ts = card(server, channel=SHARED)
-
-    assert parse_press(server.presses(EXTERNAL, SHARED, ts, "Allow").payload).team == OTHER_TEAM
-
-
-@pytest.mark.parametrize(
-    ("fields", "team", "name"),
+    ("token", "text", "code"),
     [
-        ({"user": {"id": ALICE, "username": "al"}, "team": {"id": TEAM}}, TEAM, "al"),
-        ({"user": {"id": ALICE}, "team": None}, "", ""),
-        ({"user": {"id": ALICE, "team_id": OTHER_TEAM}, "team": {"id": TEAM}}, OTHER_TEAM, ""),
+        ("ap:" + "s" * 120 + ":allow_always", "Run it?", ""),
+        ("t" * 2000, "Run it?", ""),
+        ("t-1", "Write заметки/планы-на-неделю.md?", ""),
+        ("t-1", "Run it?", "cat <<EOF\n" + "x" * 6000),
+        ("t-1", "x" * 6000, ""),
     ],
 )
-def test_who_pressed_is_read_from_what_there_is(fields, team, name):
-    act = parse_press(press(**fields))
+async def test_a_card_with_long_parts_can_be_pressed_and_loses_its_buttons_c26(token, text, code):
+    async with opened() as world:
+        await world.listen()
+        content = CardContent(text=text, rows=((Button(token=token, label="Allow"),),), code=code)
+        card = await world.sends(place(ALICE_DM), content)
+        ts = card.rpartition(":")[2]
+        world.server.presses(ALICE, ALICE_DM, ts, "Allow")
+        (event,) = await world.heard(1)
+        decided = OutboundItem(
+            id="turn-1/1",
+            address=place(ALICE_DM),
+            content=CardContent(text=f"{text}\nAllowed.", code=code),
+            external_id=card,
+        )
+        changing = asyncio.create_task(world.channel.deliver(decided))
+        await world.pass_time(5)
+        await changing
+        (message,) = world.server.visible(ALICE_DM)
 
-    assert (act.team, act.name) == (team, name)
-
-
-def test_where_it_was_pressed_is_read_from_what_there_is():
-    assert parse_press(press(container={"message_ts": TS})).channel == ROOM
-    assert parse_press(press(container={"message_ts": TS, "channel_id": "C1"})).channel == "C1"
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"type": other} for other in [None, "view_submission", "message_action", "shortcut", "block_suggestion"]),
-        *({"actions": other} for other in [*BESIDE, [{}], [{"value": 5}], [{"action_id": "x", "type": "button"}]]),
-        *({"container": other} for other in [*BESIDE, {"type": "view", "view_id": "V1"}, {"message_ts": 5}]),
-        *({"user": other} for other in [*BESIDE, {"id": 5}, {"name": "alice"}]),
-        *({"trigger_id": other} for other in [None, "", 5]),
-        *({"container": {"message_ts": TS}, "channel": other} for other in BESIDE),
-    ],
-)
-def test_what_is_no_press_of_a_button_of_the_app_is_none(fields):
-    assert parse_press(press()) is not None
-    assert parse_press(press(**fields)) is None
+        assert event.body.token == token
+        assert message.buttons == {}
 
 
-def test_a_press_in_a_form_is_none():
-    assert parse_press(press(container={"type": "view", "view_id": "V1"}, view={"type": "modal", "id": "V1"})) is None
+# C27: the acknowledgement waits for nobody
 
 
-# Forms
+async def acts(world):
+    """Do one of each; return what Slack waits for."""
+    _, ts = await shown(world, place(ROOM))
+    return [world.server.presses(ALICE, ROOM, ts, "Allow"), world.server.runs_command("/lodger", "status")]
 
 
-@pytest.mark.parametrize(("values", "text"), [({"reason": "too <late> & loud"}, "too <late> & loud"), (None, "")])
-def test_a_form_says_what_was_written_and_for_which_press(values, text):
-    server = workspace()
-    reply = Reply(url="https://example.com/r", trigger="1.2.3", channel=ROOM, ts=TS, root=ROOT)
-    payload = sent(server, REASON, remembered(reply), values=values)
+async def test_acts_are_acknowledged_within_a_second_however_slow_the_store_is_c27():
+    async with opened() as world:
+        await world.listen()
+        world.sink.gate = asyncio.Event()
+        deliveries = await acts(world)
+        await world.until(lambda: len(world.sink.held) == 2)
+        await world.pass_time(4, step=0.25)
+        for delivery in deliveries:
+            await world.server.acked(delivery)
+        assert world.sink.offers == []
+        world.sink.gate.set()
+        await world.heard(2)
 
-    assert parse_form(payload) == (
-        FORM,
-        Act(
-            key=f"v/{payload['view']['id']}",
-            user=ALICE,
-            team=TEAM,
-            name="alice",
-            token="t-deny",
-            channel=ROOM,
-            ts=TS,
-            root=ROOT,
-            values=(("reason", text),),
-            reply=Reply(url="https://example.com/r"),
-        ),
-    )
+        assert [delivery.latency <= 1 for delivery in deliveries] == [True, True]
+        assert {type(body) for body in world.sink.bodies} == {PressBody, CommandBody}
 
 
-def test_a_form_of_a_home_screen_is_on_no_message():
-    _, act = parse_form(sent(workspace(), REASON, remembered(Reply(trigger="1.2.3"))))
+async def test_acts_are_acknowledged_at_once_where_the_store_is_quick_and_other_things_are_slow_c27():
+    async with opened() as world:
+        await world.listen()
+        deliveries = await acts(world)
+        for delivery in deliveries:
+            await world.server.acked(delivery)
 
-    assert (act.channel, act.card, act.reply) == ("", "", Reply())
-
-
-def test_a_form_that_is_sent_again_is_the_same():
-    server = workspace()
-    payload = sent(server, REASON, remembered(Reply(channel=ROOM, ts=TS)))
-    again = server.submits(ALICE).payload
-
-    assert payload["trigger_id"] != again["trigger_id"]
-    assert parse_form(payload) == parse_form(again)
+        # No time passed, and all of it is stored by now.
+        assert [delivery.latency for delivery in deliveries] == [0, 0]
+        assert len(world.sink.events) == 2
 
 
-def test_what_a_question_is_about_is_remembered_with_its_author():
-    server = workspace()
-    ts = server.user_says(ROOM, BOB, "the <plan> is &amp; was")
-    trigger, memory = parse_shortcut(server.uses_shortcut(ASK, ALICE, ROOM, ts).payload)
-    payload = sent(server, QUESTION_FORM, memory, ASK, {QUESTION: "Why?"})
-    callback, act = parse_form(payload)
+async def test_an_act_that_cannot_be_stored_at_once_is_not_acknowledged_so_that_slack_says_so_c27(caplog):
+    async with opened() as world:
+        await world.listen()
+        world.sink.errors = [StoreUnavailable("locked"), StoreUnavailable("locked")]
+        press, command = await acts(world)
+        await world.until(lambda: len(world.sink.refused) == 2)
+        world.server.user_says(ROOM, ALICE, "hello")
+        await world.heard(1)
 
-    assert trigger
-    assert (callback, act.user, act.values) == (ASK, ALICE, ((QUESTION, "Why?"),))
-    assert (act.quote, act.channel, act.card) == (("the <plan> is &amp; was", BOB), ROOM, ts)
-
-
-@pytest.mark.parametrize(
-    "memory",
-    [
-        "",
-        "x",
-        "null",
-        "5",
-        '"abcd"',
-        "[]",
-        '["C0ROOM", "1.2", null]',
-        '{"a": 1, "b": 2, "c": 3, "d": 4}',
-        "[1, 2, 3, 4]",
-        '["C0ROOM", "1.2", 3, ""]',
-        '["C0ROOM", null, null, ""]',
-        '[null, "1.2", null, ""]',
-        '["C0ROOM", "1.2", null, null]',
-        '["C0ROOM", "1.2", null, "", 5]',
-        '["C0ROOM", "1.2", null, "", "U0ALICE", "more"]',
-    ],
-)
-@pytest.mark.parametrize("callback", [FORM, ASK])
-def test_a_form_that_remembers_something_else_is_none_of_the_apps(memory, callback):
-    assert parse_form(submission(json.dumps([ROOM, TS, None, ""]), callback)) is not None
-    assert parse_form(submission(memory, callback)) is None
+        assert (press.acked_at, command.acked_at) == (None, None)
+        assert "slack_event_not_stored" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"callback_id": other} for other in [None, "", 5, "another form"]),
-        *({"private_metadata": other} for other in [None, "", "x", {}, "[]", '{"token": "t"}']),
-        {"id": None},
-        {"id": ""},
-    ],
-)
-def test_a_form_of_somebody_else_is_none(fields):
-    assert parse_form(submission(json.dumps([ROOM, TS, None, ""]), **fields)) is None
+async def test_an_act_that_cannot_be_stored_later_breaks_nothing_c27(caplog):
+    async with opened() as world:
+        await world.listen()
+        world.sink.gate = asyncio.Event()
+        deliveries = await acts(world)
+        await world.until(lambda: len(world.sink.held) == 2)
+        await world.pass_time(1)
+        for delivery in deliveries:
+            await world.server.acked(delivery)
+        world.sink.errors = [StoreUnavailable("locked"), StoreUnavailable("locked")]
+        world.sink.gate.set()
+        await world.until(lambda: len(world.sink.refused) == 2)
+        world.server.user_says(ROOM, ALICE, "hello")
+        await world.heard(1)
+
+        assert world.sink.texts == ["hello"]
+        assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize("other", BESIDE)
-def test_a_form_of_nobody_or_that_was_not_sent_is_none(other):
-    whole = submission(json.dumps([ROOM, TS, None, ""]))
+async def test_a_decision_is_recorded_though_its_acknowledgement_was_lost_c27():
+    async with opened() as world:
+        await world.listen()
+        world.server.fault("ack", Fault.LOST_REQUEST, times=2)
+        press, command = await acts(world)
+        await world.heard(2)
 
-    assert parse_form(whole | {"user": other}) is None
-    assert parse_form(whole | {"view": other}) is None
-    assert parse_form(whole | {"type": other}) is None
-    assert parse_form(whole | {"type": "view_closed"}) is None
-
-
-@pytest.mark.parametrize(
-    ("state", "values"),
-    [
-        (None, ()),
-        ({"values": None}, ()),
-        ({"values": {"reason": None}}, (("reason", ""),)),
-        ({"values": {"reason": {"other": {"value": "x"}}}}, (("reason", ""),)),
-        ({"values": {"reason": {"text": {"value": None}}}}, (("reason", ""),)),
-        ({"values": {"a": {"text": {"value": "x"}}, "b": {"text": {"value": "y"}}}}, (("a", "x"), ("b", "y"))),
-    ],
-)
-def test_a_field_that_was_left_empty_is_an_empty_text(state, values):
-    _, act = parse_form(submission(json.dumps([ROOM, TS, None, ""]), state=state))
-
-    assert act.values == values
+        assert (press.acked_at, command.acked_at) == (None, None)
+        assert len(world.sink.offers) == 2
 
 
-# "Ask about this"
+async def test_acts_that_are_under_way_end_with_the_channel():
+    async with opened() as world:
+        task = await world.listen()
+        world.sink.gate = asyncio.Event()
+        deliveries = await acts(world)
+        await world.until(lambda: len(world.sink.held) == 2)
+        await world.pass_time(1)
+        for delivery in deliveries:
+            await world.server.acked(delivery)
+        await world.stop(task)
+        world.sink.gate.set()
+        await world.pass_time(1)
 
-
-def test_a_question_about_a_reply_remembers_its_thread():
-    server = workspace()
-    root = server.user_says(ROOM, BOB, "look")
-    reply = server.user_says(ROOM, BOB, "here", root)
-    about = [parse_shortcut(server.uses_shortcut(ASK, ALICE, ROOM, ts).payload) for ts in (root, reply)]
-
-    assert [json.loads(memory) for _, memory in about] == [
-        [ROOM, root, None, "look", BOB],
-        [ROOM, reply, root, "here", BOB],
-    ]
-
-
-@given(
-    st.text(max_size=1200)
-    | st.sampled_from(["x", "ж", "你", "🙂", "\\", '"', "\n", "\x00", "\ud83d"]).map(lambda char: char * 2000)
-)
-def test_any_message_can_be_asked_about_and_its_beginning_is_remembered(text):
-    _, memory = parse_shortcut(shortcut(text, channel={"id": "C" * 12}))
-    view = checked_view(draw_form(QUESTION_FORM, memory=memory, callback=ASK), "modal")
-    _, act = parse_form({"type": "view_submission", "user": USER, "view": view | {"id": "V1"}})
-
-    assert text.startswith(act.quote[0])
-    assert len(act.quote[0]) == min(len(text), 800) or len(act.quote[0]) >= 190
-    assert act.quote[1] == BOB
-
-
-def test_a_message_of_no_words_and_nobody_can_be_asked_about():
-    _, memory = parse_shortcut(shortcut(message={"ts": TS, "text": None}))
-
-    assert json.loads(memory) == [ROOM, TS, None, "", ""]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"type": other} for other in [None, "shortcut", "block_actions"]),
-        *({"callback_id": other} for other in [None, "", "another"]),
-        *({"message": other} for other in [*BESIDE, {"ts": 5}]),
-        *({"channel": other} for other in [*BESIDE, {"id": 5}]),
-    ],
-)
-def test_any_other_shortcut_is_none(fields):
-    assert parse_shortcut(shortcut()) is not None
-    assert parse_shortcut(shortcut(**fields)) is None
-
-
-# Commands
-
-
-def test_a_command_says_who_gave_it_where():
-    server = workspace()
-    payload = server.runs_command("/lodger", "remember this", ALICE, ALICE_DM).payload
-    url, trigger = payload["response_url"], payload["trigger_id"]
-
-    assert parse_command(payload) == (
-        Act(
-            key=f"c/{trigger}",
-            user=ALICE,
-            team=TEAM,
-            name="alice",
-            channel=ALICE_DM,
-            reply=Reply(url=url, trigger=trigger),
-        ),
-        "/remember this",
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("status", "/status"),
-        ("/status", "/status"),
-        ("  mode ask  ", "/mode ask"),
-        ("//status", "//status"),
-        ("", "/help"),
-        ("  ", "/help"),
-        ("/", "/help"),
-        (None, "/help"),
-        (5, "/help"),
-    ],
-)
-def test_a_command_is_read_as_it_would_be_typed_and_an_empty_one_asks_for_help(text, words):
-    assert parse_command(command(text))[1] == words
-
-
-@pytest.mark.parametrize("name", ["command", "channel_id", "user_id", "trigger_id"])
-@pytest.mark.parametrize("other", [None, "", 5, {}])
-def test_a_command_of_nobody_or_nowhere_is_none(name, other):
-    assert parse_command(command(**{name: other})) is None
-
-
-def test_each_act_is_of_one_kind():
-    memory = json.dumps([ROOM, TS, None, ""])
-    acts = (press(), submission(memory), shortcut(), command(), {}, {"type": "event_callback", "event": {}})
-    kinds = [
-        [reader(act) is not None for reader in (parse_press, parse_form, parse_shortcut, parse_command)] for act in acts
-    ]
-
-    assert kinds == [[one == act for one in range(4)] for act in range(6)]
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.sampled_from([TS, ROOM, "home", "[]"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "type", "ts", "value"]), inner),
-    max_leaves=6,
-)
-NAMES = ["user", "actions", "container", "view", "channel", "message", "trigger_id", "response_url", "team", "text"]
-
-
-@given(
-    st.sampled_from([press(), submission(), shortcut(), command()]),
-    st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=5),
-)
-def test_any_act_is_read_or_is_none_and_never_breaks_the_host(payload, fields):
-    changed = payload | fields
-
-    for reader in (parse_press, parse_form, parse_shortcut, parse_command):
-        assert reader(changed) is None or isinstance(reader(changed), Act | tuple)
+        assert world.sink.offers == []

@@ -35,6 +35,7 @@ async def test_it_listens_until_it_is_cancelled():
         await world.stop(task)
 
         assert task.cancelled()
+        assert not (await world.channel.probe()).healthy
         assert event.body.text == "hello"
         await world.server.wait_for(lambda: not world.server.sockets.open)
 
