@@ -19,9 +19,6 @@ _LEAST_FILLED = (0.5, 0.4, 0.5, 0.3, 0.3)
 """By the quality of the line that follows, best first: what share of a part a cut must leave filled."""
 _LEAST_FILLED_BY_WORDS = 0.2
 
-_WIDEST = {TextUnit.CHARS: 1, TextUnit.UTF16: 2, TextUnit.BYTES: 4}
-"""What the widest character measures."""
-
 _ZERO_WIDTH_JOINER = "\u200d"
 
 
@@ -100,12 +97,7 @@ def cut_text(text: str, limit: int, unit: TextUnit) -> Iterator[Part]:
 
     Yields:
         The parts in order; their contents join to `text`. None for "".
-
-    Raises:
-        ValueError: `limit` has no room for every character.
     """
-    if limit < _WIDEST[unit]:
-        raise ValueError(f"a part of {limit} {unit.value} has no room for every character")
     start, head = 0, ""
     while start < len(text):
         behind = start + limit + min(limit, _LONGEST_LOOKAHEAD_CHARS)

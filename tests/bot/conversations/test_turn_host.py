@@ -115,6 +115,11 @@ def test_the_pieces_join_to_the_code_and_each_fits(code, limit, unit):
     assert len({piece.id for piece in pieces} | {card(code).id}) == len(pieces) + 1
 
 
+def test_a_character_that_is_wider_than_a_piece_is_a_piece_of_its_own():
+    capabilities = replace(FAKE_CAPABILITIES, code_limit=2, text_unit=TextUnit.BYTES)
+    assert codes(whole_code(card("a😀😀"), capabilities, str)) == ["a", "😀", "😀"]
+
+
 def test_code_that_masking_makes_short_enough_needs_no_pieces():
     capabilities = replace(FAKE_CAPABILITIES, code_limit=20)
     assert whole_code(card("x" * 30), capabilities, lambda text: text[:20]) == ()
