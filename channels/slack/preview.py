@@ -26,9 +26,9 @@ class Preview:
     """Shows a growing text as one message, and what the agent does below its thread.
 
     An answer that is complete within the preview delay gets neither. Calls keep the channel's pace;
-    texts in between are skipped. When it is unknown whether the first post arrived there is no
-    second one, `on_sent` is not called, and the final text becomes a message of its own: a doubled
-    preview would be worse than a late answer.
+    texts in between are skipped. When it is unknown whether the first post arrived it is looked for;
+    where it is not found there is no second one, `on_sent` is not called, and the final text becomes a
+    message of its own: a doubled preview would be worse than a late answer.
 
     Leaving the block stops it between two calls, never inside one, waits for the call that is under
     way, and ends what Slack would show on: the stream and the status.

@@ -19,6 +19,7 @@ from channels.slack.limits import STREAM_LIMIT_CHARS, Timing
 from channels.slack.message_ids import message_id
 from channels.slack.mrkdwn import encodable
 from channels.slack.outbound import preview
+from channels.slack.payload import ts_of
 from channels.slack.transport import SlackApi
 from core.contracts.addresses import Address
 from core.contracts.clock import Clock
@@ -27,6 +28,8 @@ from core.contracts.errors import ChannelDown, ChannelError, SendLimited, SendUn
 logger = logging.getLogger(__name__)
 
 _KNOWN_RECIPIENTS = 1000
+_CLOCKS_APART = timedelta(seconds=5)
+"""How far Slack's clock may be behind; a preview of the turn before is older than that, or is an item now."""
 _DIRECT = "D"
 _ZERO_WIDTH_SPACE = "\u200b"
 _ANGLE = re.compile(r"<(?![0-9A-Za-z])")
@@ -92,7 +95,7 @@ class LiveMessage:
     async def show(self, text: str) -> str:
         """Make `text`, the whole of it so far, the visible one, and return the message's external id."""
         if self._ts is None:
-            self._ts = await self._begin(text)
+            self._ts = await self._begun(text)
         elif self._stream is None or not await self._append(self._ts, self._stream, text):
             await self._edit(self._ts, text)
         return message_id(self._address.thread, self._ts)
@@ -101,6 +104,33 @@ class LiveMessage:
         """End the stream, if one is open; the message stays as it is."""
         if self._stream is not None and self._ts is not None:
             await self._stop(self._ts)
+
+    async def _begun(self, text: str) -> str:
+        """Begin the message, or find the one that was begun although the answer to that was lost."""
+        after = ts_of(self._clock.now() - _CLOCKS_APART)
+        try:
+            return await self._begin(text)
+        except SendUnknown:
+            ts = await self._left_behind(after)
+            if ts is None:
+                raise
+            return ts
+
+    async def _left_behind(self, after: str) -> str | None:
+        """Return the ts of the newest message of the app there that is no item: all others carry their id."""
+        channel, thread = self._address.chat, self._address.thread
+        try:
+            own = (await self._api.identity()).user
+            found = await (
+                self._api.history(channel, after, metadata=True)
+                if thread is None
+                else self._api.replies(channel, thread, after, metadata=True)
+            )
+        except ChannelError as error:
+            logger.info("slack_preview_not_found", extra={"reason": type(error).__name__})
+            return None
+        previews = (m for m in reversed(found) if m.get("user") == own and not m.get("metadata") and not m.get("files"))
+        return next((str(m["ts"]) for m in previews if "ts" in m), None)
 
     async def _begin(self, text: str) -> str:
         thread, written = self._address.thread, streamable(text)

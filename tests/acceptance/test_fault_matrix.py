@@ -189,8 +189,10 @@ async def test_a_long_flood_limit_of_one_chat_is_waited_for_and_delays_nobody_el
         await run.until(asked(times=STEPS_OF_A_PAUSE))
         (wait,) = (await run.deferred()).values()
         assert timedelta(seconds=LONG_SECONDS - 30) < wait <= timedelta(seconds=LONG_SECONDS)
+        asked_at = run.clock.monotonic()
         run.telegram.user_says(FRIEND, "hello")
         await run.until(lambda: run.texts(FRIEND) == ["The answer."])
+        assert run.clock.monotonic() - asked_at < LONG_SECONDS / 3
         assert run.texts(OWNER) == []
         await run.passes(timedelta(seconds=LONG_SECONDS))
         await run.until(lambda: run.texts(OWNER))

@@ -161,6 +161,7 @@ async def test_killed_when_a_decision_is_stored_and_its_press_is_not_answered(tm
             approve = card.buttons["Approve"]
             lives.telegram.press(OWNER, card.id, approve)
             await happens(answering.entered)
+            await until(lives.ran)  # Killed between its beginning and its effect, it would rightly not be repeated.
             await host.kill()
         lives.telegram.press(OWNER, card.id, card.buttons.get("Deny", approve), stale=True)
         await require_sound(lives)

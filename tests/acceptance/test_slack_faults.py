@@ -437,3 +437,18 @@ async def test_a_press_that_is_told_twice_or_made_again_decides_once(tmp_path, t
         await to_its_end(run, CARD)
         check_chat(run.texts(ALICE_DM), CARD)
         assert [len(told_to_alice(run, told)) for told in ("Approved.", "Too late")] == [1, 1]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_answer_that_was_shown_whole_by_a_call_whose_answer_was_lost_stands_once(tmp_path, streams):
+    gate = asyncio.Event()
+    async with wired_slack(tmp_path, Answer(text=["The whole answer.", " "], gates={1: gate}), timing=GROWING) as run:
+        if not streams:
+            run.slack.refuse_next("chat.startStream", "channel_type_not_supported")
+        shown = run.slack.fault("chat.startStream" if streams else "chat.postMessage", Fault.LOST_RESPONSE)
+        await plain(run)
+        await run.until(shown.entered.is_set)
+        await run.until(asked(times=STEPS_OF_A_PAUSE))
+        gate.set()
+        await run.until_settled()
+        assert run.texts(ALICE_DM) == ["The whole answer."]

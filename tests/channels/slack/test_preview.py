@@ -154,8 +154,21 @@ async def test_a_held_channel_is_left_alone_by_the_end_of_a_block_c15(scene):
     assert scene.server.calls_of("chat.stopStream") == []
 
 
-async def test_an_unknown_first_post_is_not_repeated_nor_reported(scene):
+async def test_a_first_post_whose_answer_was_lost_is_found_and_goes_on(scene):
     scene.server.fault("chat.startStream", Fault.LOST_RESPONSE)
+    async with scene.reply(scene.asked()) as reply:
+        await reply.show("a")
+        await scene.pass_time(2)
+        await reply.show("a b")
+        await scene.pass_time(5)
+
+    assert only(scene).text == "a b"
+    assert len(scene.sent) == 1
+
+
+async def test_an_unknown_first_post_that_cannot_be_looked_for_is_not_repeated_nor_reported(scene):
+    scene.server.fault("chat.startStream", Fault.LOST_RESPONSE)
+    scene.server.fail_next("conversations.replies", 503, times=9)
     async with scene.reply(scene.asked()) as reply:
         await reply.show("a")
         await scene.pass_time(2)
