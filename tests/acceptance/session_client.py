@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from tests.acceptance.processes import Place
 from tests.bot.conversations.sessions.document import require_described
 
-BOUND_SECONDS = 30.0
+BOUND_SECONDS = 60
 Line = dict
 Condition = Callable[[Line], bool]
 

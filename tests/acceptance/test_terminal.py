@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
     reason="tmux is not installed (apt-get install tmux); CI has it and fails without",
 )
 
-BOUND_SECONDS = 30
+BOUND_SECONDS = 60
 QUIET_POLLS = 40
 
 

@@ -40,7 +40,7 @@ from tests.bot.conversations.hosting import _parts, make_settings
 from tests.platforms.model_script import Step
 from tests.platforms.openai_server import OpenAIServer
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60
 STEP = timedelta(milliseconds=40)
 """How far time moves at once while it flows."""
 

@@ -17,7 +17,7 @@ from core.contracts.retention import RetentionLimits
 
 DAY = timedelta(days=1)
 LIMITS = RetentionLimits(events=7 * DAY, inbox=30 * DAY, sessions=8 * DAY, attachments=31 * DAY, overflow=32 * DAY)
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 
 
 class FakeRows:

@@ -33,7 +33,7 @@ from core.stores.inmemory import ring_nobody
 from core.stores.sql import Stores, sql_stores
 from tests.core.stores.samples import approval
 
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 SHELL = ToolSchema(name="shell", description="Run a command.", parameters={"type": "object", "properties": {}})
 SPEC = AgentSpec(name="lodger", model=ModelSettings(name="main", model="scripted/test"), workspace="/workspace")
 

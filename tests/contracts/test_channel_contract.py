@@ -30,7 +30,7 @@ from core.contracts.errors import (
 )
 from tests.contracts.channel_harnesses import HARNESSES, REMOTE, Seen
 
-BOUND_SECONDS = 5
+BOUND_SECONDS = 60
 
 
 @pytest.fixture(params=HARNESSES, ids=list(HARNESSES))

@@ -70,7 +70,7 @@ class Bench:
         self.engine = EmbeddedEngine(watched, self.clock, limit=limit)
         run = asyncio.create_task(self.engine.run({QUEUE: handler}, self.gave_up))
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await watched.loaded.wait()
             await settle()
             yield
@@ -141,7 +141,7 @@ class Gate:
 
 async def eventually(condition: Callable[[], bool | Awaitable[bool]]) -> None:
     """Return once the condition holds; fail after five seconds."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while True:
             outcome = condition()
             if outcome is True or (not isinstance(outcome, bool) and await outcome):

@@ -44,7 +44,7 @@ class Bot(discord.Client):
         self.interactions.put_nowait(interaction)
 
     async def next_interaction(self) -> discord.Interaction[Any]:
-        return await asyncio.wait_for(self.interactions.get(), 5)
+        return await asyncio.wait_for(self.interactions.get(), 30)
 
     def all_of(self, event: str) -> list[Any]:
         """Return what came with each event of a name."""
@@ -52,7 +52,7 @@ class Bot(discord.Client):
 
     async def hear(self, event: str, count: int = 1) -> Any:
         """Return what came with the event of that name and number, once it has come."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(self.all_of(event)) < count:
                 self._news.clear()
                 await self._news.wait()

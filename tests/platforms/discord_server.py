@@ -189,7 +189,7 @@ class DiscordServer:
         of_route = [call for call in self.calls if call.route == route]
         return [call for call in of_route if channel_id is None or call.channel_id == channel_id]
 
-    async def wait_for(self, condition: Callable[[], Any], timeout: float = 5.0) -> Any:
+    async def wait_for(self, condition: Callable[[], Any], timeout: float = 30.0) -> Any:
         """Return the first true value of `condition`, looked at after everything that happens here.
 
         Raises:

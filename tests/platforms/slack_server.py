@@ -341,7 +341,7 @@ class SlackServer:
         of_method = [call for call in self.calls if call.method == method]
         return [call for call in of_method if channel in {None, call.channel}]
 
-    async def wait_for(self, condition: Callable[[], Any], timeout: float = 5.0) -> Any:
+    async def wait_for(self, condition: Callable[[], Any], timeout: float = 30.0) -> Any:
         """Return the first true value of `condition`, looked at after everything that happens here.
 
         Raises:
@@ -354,7 +354,7 @@ class SlackServer:
                 await waiter
             return value
 
-    async def acked(self, delivery: Delivery, timeout: float = 5.0) -> Json:
+    async def acked(self, delivery: Delivery, timeout: float = 30.0) -> Json:
         """Wait until the app acknowledged something, and return what came with that.
 
         Raises:

@@ -294,7 +294,7 @@ class TelegramServer:
         """The texts of the presses that were answered, by query id."""
         return {query.id: query.answer for query in self._queries.by_id.values() if query.answer is not None}
 
-    async def wait_for(self, condition: Callable[[], Any], timeout: float = 5.0) -> Any:
+    async def wait_for(self, condition: Callable[[], Any], timeout: float = 30.0) -> Any:
         """Return the first true value of `condition`, looked at after everything that happens here.
 
         Raises:

@@ -148,10 +148,10 @@ async def test_a_slow_download_goes_on_when_its_time_has_come(discord):
     link = await link_of(discord)
     slow = discord.server.fault("download", Fault.SLOW, seconds=30)
     download = asyncio.create_task(discord.http.get(link))
-    await asyncio.wait_for(slow.entered.wait(), 5)
+    await asyncio.wait_for(slow.entered.wait(), 30)
     await discord.server.clock.advance(timedelta(seconds=30))
 
-    assert (await asyncio.wait_for(download, 5)).content == b"hello"
+    assert (await asyncio.wait_for(download, 30)).content == b"hello"
 
 
 async def test_a_download_can_be_endless(discord):

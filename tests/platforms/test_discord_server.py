@@ -130,17 +130,17 @@ async def test_an_error_can_be_scripted_with_its_body(discord):
 async def test_a_slow_call_is_carried_out_when_its_time_has_come(discord):
     slow = discord.server.fault("create_message", Fault.SLOW, seconds=30)
     call = asyncio.create_task(discord.says(GENERAL, "hello"))
-    await asyncio.wait_for(slow.entered.wait(), 5)
+    await asyncio.wait_for(slow.entered.wait(), 30)
     assert discord.server.visible(GENERAL) == []
     await discord.server.clock.advance(timedelta(seconds=30))
 
-    assert (await asyncio.wait_for(call, 5))["content"] == "hello"
+    assert (await asyncio.wait_for(call, 30))["content"] == "hello"
 
 
 async def test_a_half_open_call_is_never_answered(discord):
     held = discord.server.fault("create_message", Fault.HALF_OPEN)
     call = asyncio.create_task(discord.call("POST", HERE, HELLO))
-    await asyncio.wait_for(held.entered.wait(), 5)
+    await asyncio.wait_for(held.entered.wait(), 30)
     await discord.server.stop()
     with pytest.raises(httpx.TransportError):
         await call
@@ -151,15 +151,15 @@ async def test_a_half_open_call_is_never_answered(discord):
 async def test_a_call_can_be_held_before_and_after_it_is_carried_out(discord):
     before, after = discord.server.gate_next("create_message"), discord.server.gate_answer("create_message")
     call = asyncio.create_task(discord.says(GENERAL, "hello"))
-    await asyncio.wait_for(before.entered.wait(), 5)
+    await asyncio.wait_for(before.entered.wait(), 30)
     assert discord.server.visible(GENERAL) == []
     before.opened.set()
-    await asyncio.wait_for(after.entered.wait(), 5)
+    await asyncio.wait_for(after.entered.wait(), 30)
     assert len(discord.server.visible(GENERAL)) == 1
     assert not call.done()
     after.opened.set()
 
-    assert (await asyncio.wait_for(call, 5))["content"] == "hello"
+    assert (await asyncio.wait_for(call, 30))["content"] == "hello"
 
 
 async def test_an_outage_forgets_nothing(discord):

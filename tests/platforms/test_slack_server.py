@@ -145,17 +145,17 @@ async def test_an_error_page_a_server_error_and_a_plain_refusal_can_be_told(slac
 async def test_a_slow_call_is_carried_out_when_its_time_has_come(slack):
     slow = slack.server.fault("chat.postMessage", Fault.SLOW, seconds=30)
     call = asyncio.create_task(slack.post("a"))
-    await asyncio.wait_for(slow.entered.wait(), 5)
+    await asyncio.wait_for(slow.entered.wait(), 30)
     assert slack.server.visible(ROOM) == []
     await slack.pass_time(30)
 
-    assert await asyncio.wait_for(call, 5)
+    assert await asyncio.wait_for(call, 30)
 
 
 async def test_a_half_open_call_is_never_answered(slack):
     held = slack.server.fault("chat.postMessage", Fault.HALF_OPEN)
     call = asyncio.create_task(slack.post("a"))
-    await asyncio.wait_for(held.entered.wait(), 5)
+    await asyncio.wait_for(held.entered.wait(), 30)
     await slack.server.stop()
     with pytest.raises(httpx.TransportError):
         await call
@@ -166,14 +166,14 @@ async def test_a_half_open_call_is_never_answered(slack):
 async def test_a_gate_holds_a_call_before_it_is_carried_out_or_before_it_is_answered(slack):
     before, behind = slack.server.gate_next("chat.postMessage"), slack.server.gate_answer("chat.postMessage")
     call = asyncio.create_task(slack.post("a"))
-    await asyncio.wait_for(before.entered.wait(), 5)
+    await asyncio.wait_for(before.entered.wait(), 30)
     assert slack.server.visible(ROOM) == []
     before.opened.set()
-    await asyncio.wait_for(behind.entered.wait(), 5)
+    await asyncio.wait_for(behind.entered.wait(), 30)
     assert [message.text for message in slack.server.visible(ROOM)] == ["a"]
     behind.opened.set()
 
-    assert await asyncio.wait_for(call, 5)
+    assert await asyncio.wait_for(call, 30)
 
 
 async def test_an_outage_forgets_nothing_and_the_address_stays(slack):

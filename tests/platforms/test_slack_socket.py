@@ -33,7 +33,7 @@ class App:
 
 
 async def receive(socket):
-    return json.loads((await asyncio.wait_for(socket.receive(), 5)).data)
+    return json.loads((await asyncio.wait_for(socket.receive(), 30)).data)
 
 
 async def ack(socket, envelope, **payload):
@@ -172,7 +172,7 @@ async def test_a_warning_alone_changes_nothing_yet(slack, app):
 async def test_a_connection_can_end_without_a_word(slack, app):
     socket = await app.open()
     slack.server.sockets.cut()
-    message = await asyncio.wait_for(socket.receive(), 5)
+    message = await asyncio.wait_for(socket.receive(), 30)
 
     assert message.type in {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERROR}
     await slack.server.wait_for(lambda: not slack.server.sockets.open)
@@ -181,9 +181,9 @@ async def test_a_connection_can_end_without_a_word(slack, app):
 async def test_pings_are_answered_and_sent(slack, app):
     socket = await app.open()
     await socket.ping(b"sdk-ping-pong:1")
-    pong = await asyncio.wait_for(socket.receive(), 5)
+    pong = await asyncio.wait_for(socket.receive(), 30)
     await slack.server.sockets.ping()
-    ping = await asyncio.wait_for(socket.receive(), 5)
+    ping = await asyncio.wait_for(socket.receive(), 30)
 
     assert (pong.type, bytes(pong.data)) == (aiohttp.WSMsgType.PONG, b"sdk-ping-pong:1")
     assert ping.type is aiohttp.WSMsgType.PING
@@ -199,7 +199,7 @@ async def test_a_deaf_socket_stays_open_and_nothing_comes_through_it(slack, app)
     await slack.server.sockets.ping()
     waiting = asyncio.ensure_future(socket.receive())
     await slack.server.stop()
-    message = await asyncio.wait_for(waiting, 5)
+    message = await asyncio.wait_for(waiting, 30)
 
     assert message.type not in {aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.PONG, aiohttp.WSMsgType.PING}
 
@@ -219,7 +219,7 @@ async def test_envelopes_come_twice_in_another_order_late_or_never(slack, app):
     await said("four")
     late = slack.server.fault("envelope", Fault.SLOW, seconds=9)
     await said("five")
-    await asyncio.wait_for(late.entered.wait(), 5)
+    await asyncio.wait_for(late.entered.wait(), 30)
     await slack.pass_time(9)
     received = [(await receive(socket))["payload"]["event"]["text"] for _ in range(5)]
 

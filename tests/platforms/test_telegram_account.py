@@ -162,4 +162,4 @@ async def test_setting_a_webhook_ends_a_poll(client):
     await client.server.wait_for(lambda: client.server.updates.is_polled)
     await client.result("setWebhook", url=HOOK)
 
-    assert (await asyncio.wait_for(poll, 5))[0] == 409
+    assert (await asyncio.wait_for(poll, 30))[0] == 409

@@ -135,17 +135,17 @@ async def test_a_lost_request_has_no_effect_and_a_lost_response_has_one(client, 
 async def test_a_slow_call_is_carried_out_when_its_time_has_come(client):
     slow = client.server.fault("sendMessage", Fault.SLOW, seconds=30)
     call = asyncio.create_task(client.result("sendMessage", chat_id=111, text="a"))
-    await asyncio.wait_for(slow.entered.wait(), 5)
+    await asyncio.wait_for(slow.entered.wait(), 30)
     assert client.server.visible(111) == []
     await client.server.clock.advance(timedelta(seconds=30))
 
-    assert (await asyncio.wait_for(call, 5))["text"] == "a"
+    assert (await asyncio.wait_for(call, 30))["text"] == "a"
 
 
 async def test_a_half_open_call_is_never_answered(client):
     held = client.server.fault("sendMessage", Fault.HALF_OPEN)
     call = asyncio.create_task(client.call("sendMessage", chat_id=111, text="a"))
-    await asyncio.wait_for(held.entered.wait(), 5)
+    await asyncio.wait_for(held.entered.wait(), 30)
     await client.server.stop()
     with pytest.raises(httpx.TransportError):
         await call

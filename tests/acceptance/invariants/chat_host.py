@@ -126,7 +126,7 @@ class ChatHost:
 
     async def settle(self) -> None:
         """Answer every doorbell that is due, one after the other, until it is quiet."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (bell := self.bells.take_due(self.clock)) is not None:
                 again = await self.host.handlers[bell.queue](bell.key)
                 if again is not None:

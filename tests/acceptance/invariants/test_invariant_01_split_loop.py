@@ -15,7 +15,7 @@ HELLO = UserInput(parts=(TextPart(text="hello"),))
 
 
 async def finished(bench, run):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return [event.body async for event in bench.backend.events(run.id)]
 
 

@@ -6,7 +6,7 @@ from tests.acceptance.processes import lodger, make_place, openai_model, running
 from tests.platforms.model_script import Answer
 from tests.platforms.openai_server import OpenAIServer
 
-BOUND_SECONDS = 30
+BOUND_SECONDS = 60
 
 
 async def test_every_line_is_answered_before_the_next_and_a_number_presses_its_button(tmp_path):

@@ -11,7 +11,7 @@ from tests.acceptance.processes import lodger, make_place, openai_model, running
 from tests.platforms.model_script import Answer, Call, Status
 from tests.platforms.openai_server import OpenAIServer
 
-BOUND_SECONDS = 30
+BOUND_SECONDS = 60
 FOREVER = asyncio.Event()
 SESSION = ("--input-format", "stream-json", "--output-format", "stream-json")
 TOUCHING = Call(id="call_1", name="shell", arguments='{"command": "touch here"}')

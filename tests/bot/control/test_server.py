@@ -10,7 +10,7 @@ from core.contracts.addresses import OutboundItem, PressBody, TextContent
 from tests.bot.console.fake_host import REVISION
 from tests.bot.control.control_kit import OWNER, HeadlessHost, raw, serving
 
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 
 
 async def test_the_socket_is_for_this_user_only(tmp_path):

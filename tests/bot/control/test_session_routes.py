@@ -12,7 +12,7 @@ from bot.conversations.sessions.protocol import LINE_LIMIT_BYTES
 from tests.bot.control.control_kit import raw, serving
 from tests.bot.control.fake_sessions import SESSION, FakeSessions
 
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 PATH = "/sessions/conv-1"
 
 

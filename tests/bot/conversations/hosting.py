@@ -53,7 +53,7 @@ from core.secrets.redaction import ValueRedactor
 from core.stores.connection import Database
 from core.stores.sql import Stores, sql_stores
 
-BOUND_SECONDS = 20
+BOUND_SECONDS = 60
 CHANNEL = "telegram"
 ALICE = Sender(identity="telegram:111", name="Alice")
 """The owner."""

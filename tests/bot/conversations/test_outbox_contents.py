@@ -270,7 +270,7 @@ async def test_a_chat_that_moves_while_a_file_goes_up_gets_it_once_and_no_excuse
     post.channel = channel
     post.start()
     await post.store.post([report])
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(post.deliverer.deliver_chat(chat_key(ONE)))
         await channel.uploading.wait()
         await post.store.migrate_chat(ONE, TWO.chat)

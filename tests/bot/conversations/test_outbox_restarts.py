@@ -172,7 +172,7 @@ async def lives(post, items: InMemoryWorkItems, **ports) -> None:
         raise AssertionError
 
     run = asyncio.create_task(EmbeddedEngine(items, post.clock).run({OUTBOX_QUEUE: answer}, give_up))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await answered.wait()
     for _ in range(20):
         await asyncio.sleep(0)

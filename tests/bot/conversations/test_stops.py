@@ -48,7 +48,7 @@ async def test_a_command_that_runs_when_patience_ends_is_ended_told_as_unknown_a
     world = opened(asks(SHELL), says("It may have been made."))
     async with running(world, outcomes=SLOW, mode=PermissionMode.UNRESTRICTED) as first:
         await first.says("make x", key="1", where=HERE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not first.app.sandbox.running:
                 await asyncio.sleep(0.001)
         assert not await first.app.worker.drain(SHORTLY)
@@ -65,7 +65,7 @@ async def test_a_step_that_is_under_way_when_patience_ends_is_taken_again_by_the
     world = opened(ScriptedStep(pieces=("Hel", "!"), gate=asyncio.Event()), says("Hello!"))
     async with running(world) as first:
         await first.says("hi", key="1", where=HERE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not world.model.requests:
                 await asyncio.sleep(0.001)
         assert not await first.app.worker.drain(SHORTLY)
@@ -82,7 +82,7 @@ async def test_a_message_that_comes_while_the_host_drains_is_answered_after_the_
     world = opened(ScriptedStep(pieces=("O", "ne."), gate=gate), says("Two."))
     async with running(world) as first:
         await first.says("first", key="1", where=HERE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not world.model.requests:
                 await asyncio.sleep(0.001)
         draining = asyncio.create_task(first.app.worker.drain(timedelta(seconds=20)))
@@ -103,7 +103,7 @@ async def test_a_message_for_a_turn_that_is_left_at_a_boundary_enters_it_after_t
     world = opened(asks(SHELL), says("Both."))
     async with running(world, outcomes=SLOW, mode=PermissionMode.UNRESTRICTED) as first:
         await first.says("make x", key="1", where=HERE)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not first.app.sandbox.running:
                 await asyncio.sleep(0.001)
         await first.says("and y", key="2", where=HERE)

@@ -120,7 +120,7 @@ class World:
             if task.done() or not self.clock.sleeping:
                 break
             await self.clock.advance(timedelta(seconds=1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             return await task
 
     async def settle(self, task=None):
@@ -140,7 +140,7 @@ class World:
 
     async def until(self, condition):
         """Return when `condition` holds; time stands still meanwhile."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0)
 

@@ -15,7 +15,7 @@ from tests.platforms.discord_account import TOKEN
 from tests.platforms.discord_guilds import BOT, GENERAL, GUILD
 from tests.platforms.discord_server import DiscordServer
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 _LOOKS = 16
 _STEP_SECONDS = 0.25
 

@@ -89,7 +89,7 @@ async def test_the_token_is_in_no_log(caplog):
 async def refused(world, task):
     """Return what ended the channel, after a look that nothing is tried again."""
     with pytest.raises(ChannelDown) as down:
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
     probe = await world.channel.probe()
     assert (probe.healthy, probe.detail) == (False, down.value.detail)
     assert TOKEN not in down.value.detail

@@ -165,7 +165,7 @@ async def test_a_token_that_is_refused_while_a_place_is_looked_up_ends_the_chann
         gone = {"id": "11", "channel_id": "12", "guild_id": str(GUILD)}
         world.server.gateway.publish("MESSAGE_DELETE", gone, Intent.GUILD_MESSAGES)
         with pytest.raises(ChannelDown):
-            await asyncio.wait_for(task, 10)
+            await asyncio.wait_for(task, 30)
 
         assert not (await world.channel.probe()).healthy
 

@@ -107,7 +107,7 @@ async def test_nothing_of_a_preview_is_under_way_after_its_block(world):
         held = world.server.gate_next("create_message")
         await world.settle()
         await world.clock.advance(timedelta(seconds=1))
-        await asyncio.wait_for(held.entered.wait(), 5)
+        await asyncio.wait_for(held.entered.wait(), 30)
         asyncio.get_running_loop().call_soon(held.opened.set)
     calls = len(world.server.calls)
     await world.pass_time(5)

@@ -198,7 +198,7 @@ async def test_an_answer_that_never_comes_leaves_the_outcome_open_and_other_chat
     short = Timing(answer_timeout=timedelta(milliseconds=50))
     api = DiscordApi(TOKEN, world.server.api_base, clock=world.clock, mask=str, timing=short)
     send = asyncio.create_task(api.send(GENERAL_ID, HELLO))
-    await asyncio.wait_for(held.entered.wait(), 5)
+    await asyncio.wait_for(held.entered.wait(), 30)
     await api.send(RANDOM_ID, HELLO)
     with pytest.raises(SendUnknown):
         await send

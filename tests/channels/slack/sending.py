@@ -69,7 +69,7 @@ class Scene:
 
     async def until(self, condition):
         """Return when `condition` holds; time stands still meanwhile."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0)
 
@@ -91,7 +91,7 @@ class Scene:
     async def in_pace(self, awaitable):
         """Run `awaitable` while time passes as it needs, and return what it comes to."""
         task = asyncio.ensure_future(awaitable)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not task.done():
                 await self._settle()
                 if not task.done() and self.clock.sleeping:

@@ -93,7 +93,7 @@ class World:
         return task
 
     async def hears(self, channel=None, *, well=True):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while (await (channel or self.channel).probe()).healthy is not well:
                 await asyncio.sleep(0)
 
@@ -103,7 +103,7 @@ class World:
 
     async def until(self, condition):
         """Return when `condition` holds; time stands still meanwhile."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0)
 

@@ -93,7 +93,7 @@ async def test_the_bots_token_is_told_to_be_taken_back_and_that_ends_it_for_good
         task = await world.listen()
         world.server.deliver({"type": "tokens_revoked", "tokens": {"oauth": [], "bot": ["U0BOT"]}})
         with pytest.raises(ChannelDown, match="took the app's token back"):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 30)
 
         assert not (await world.channel.probe()).healthy
 
@@ -104,7 +104,7 @@ async def test_an_app_that_is_uninstalled_is_ended_for_good_over_http_too():
         world.server.posts.url = url
         world.server.deliver({"type": "app_uninstalled"})
         with pytest.raises(ChannelDown, match="took the app's token back"):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 30)
 
 
 async def test_a_person_who_takes_their_own_token_back_ends_nothing():

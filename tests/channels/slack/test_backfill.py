@@ -425,7 +425,7 @@ async def test_a_token_that_is_refused_behind_the_connection_ends_it_for_good():
         world.server.refuse_next("conversations.history", "account_inactive")
         gate.opened.set()
         with pytest.raises(ChannelDown, match="account_inactive"):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, 30)
 
 
 async def test_a_connection_that_comes_while_it_is_read_is_read_behind_as_well():

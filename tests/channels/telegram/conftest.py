@@ -56,7 +56,7 @@ class World:
 
     async def until(self, condition):
         """Return when `condition` holds; time stands still meanwhile."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0)
 

@@ -210,7 +210,7 @@ async def test_an_answer_that_never_comes_leaves_the_outcome_open_and_other_chat
     held = world.server.fault("sendMessage", Fault.HALF_OPEN)
     async with world.channel_with(timing=Timing(answer_timeout=timedelta(milliseconds=50))) as channel:
         send = asyncio.create_task(channel.deliver(world.text("hello")))
-        await asyncio.wait_for(held.entered.wait(), 5)
+        await asyncio.wait_for(held.entered.wait(), 30)
         await channel.deliver(world.text("another chat", chat="222"))
         with pytest.raises(SendUnknown):
             await send

@@ -91,7 +91,7 @@ async def test_another_program_that_polls_is_found_c74(world):
     await world.polls()
     diagnosis = asyncio.create_task(diagnosed(world, watch_seconds=60))
     await world.pass_time(40, step=2)
-    found = (await asyncio.wait_for(diagnosis, 5))["receiving"]
+    found = (await asyncio.wait_for(diagnosis, 30))["receiving"]
     await world.stop(other)
 
     assert not found.ok

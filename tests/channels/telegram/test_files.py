@@ -201,7 +201,7 @@ async def test_a_lost_upload_leaves_the_outcome_open(world, tmp_path, fault):
 async def test_an_upload_shows_itself_while_it_takes(world, tmp_path):
     gate = world.server.gate_next("sendDocument")
     upload = asyncio.create_task(world.channel.deliver(item(written(tmp_path, b"x"))))
-    await asyncio.wait_for(gate.entered.wait(), 5)
+    await asyncio.wait_for(gate.entered.wait(), 30)
     await world.pass_time(6, step=0.25)
     gate.opened.set()
     await upload
@@ -214,7 +214,7 @@ async def test_an_upload_shows_itself_while_it_takes(world, tmp_path):
 async def test_a_held_chat_is_told_nothing_of_an_upload_c15(world, tmp_path):
     gate = world.server.gate_next("sendDocument")
     upload = asyncio.create_task(world.channel.deliver(item(written(tmp_path, b"x"))))
-    await asyncio.wait_for(gate.entered.wait(), 5)
+    await asyncio.wait_for(gate.entered.wait(), 30)
     world.server.fault("sendChatAction", Fault.FLOODED, seconds=30)
     await world.pass_time(20, step=0.25)
     gate.opened.set()

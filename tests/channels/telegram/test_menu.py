@@ -111,7 +111,7 @@ async def test_a_refused_token_ends_the_menus_and_is_told_by_run_alone(world):
     world.server.revoked = True
     channel = world.channel_with(menus=(DIRECT,))
     task = world.run(channel)
-    await asyncio.wait({task}, timeout=5)
+    await asyncio.wait({task}, timeout=30)
     await world.clock.advance(timedelta(hours=1))
     await channel.__aexit__(None, None, None)
 

@@ -38,7 +38,7 @@ async def test_no_log_line_error_or_repr_holds_the_token_c69(world, caplog):
     seen.append(await failure_of(world.channel.deliver(world.text("x", chat="222"))))
     world.server.revoked = True
     world.server.user_says(111, "ends the poll")
-    await asyncio.wait({task}, timeout=5)
+    await asyncio.wait({task}, timeout=30)
     seen.append(told(task.exception()))
     await world.clock.advance(timedelta(seconds=5))
     seen.append(await failure_of(world.channel.deliver(world.text("x", chat="222"))))

@@ -147,7 +147,7 @@ async def test_a_lock_that_goes_stale_while_the_store_is_open_is_removed(store, 
 
 
 async def until_it_sleeps(clock: FakeClock) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not clock.sleeping:
             await asyncio.sleep(0.001)
 
@@ -177,7 +177,7 @@ async def test_a_lock_that_is_always_renewed_ends_in_an_error_and_publishes_noth
         commit = group.create_task(outcome(waiting.commit("m", [create("tea.md")], message="m", origin=AGENT)))
         lock(tmp_path, "refs/heads/main.lock", clock.now())
         while not commit.done():
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not clock.sleeping and not commit.done():
                     await asyncio.sleep(0.001)
             lock(tmp_path, "refs/heads/main.lock", clock.now() + PATIENCE)

@@ -80,7 +80,7 @@ async def test_connections_are_used_again_and_the_client_may_be_closed_in_betwee
 async def test_what_follows_the_end_of_an_answer_does_not_matter(client, cut):
     behind = [] if cut else [asyncio.Event()]
     items = [chunk({"content": "ok"}), chunk({}, "stop"), DONE, *behind]
-    async with asyncio.timeout(20), OpenAIServer([Raw(items, cut=cut)]) as server:
+    async with asyncio.timeout(60), OpenAIServer([Raw(items, cut=cut)]) as server:
         _, finished = await answer_of(client, request(settings("openai/m1", server.base_url)))
     assert finished.parts == (TextPart(text="ok"),)
 

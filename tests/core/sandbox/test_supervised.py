@@ -63,7 +63,7 @@ async def test_a_command_that_is_asked_to_end_may_clean_up(tmp_path: Path) -> No
 
 async def test_the_environment_is_in_no_argument_and_not_the_guards_own(tmp_path: Path) -> None:
     secret = uuid.uuid4().hex
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         script = "touch BEGUN; while [ ! -e SEEN ]; do :; done; echo $TOKEN"
         running = group.create_task(run("/bin/sh", "-c", script, cwd=tmp_path, env={"TOKEN": secret}))
         while not (tmp_path / "BEGUN").exists():

@@ -93,7 +93,7 @@ async def test_nothing_is_committed_while_something_is_looked_at_beside(world, f
 
 
 async def test_writers_go_on_while_a_moment_is_held(world, freezer):
-    async with freezer.frozen(lambda: None), asyncio.timeout(10):
+    async with freezer.frozen(lambda: None), asyncio.timeout(60):
         for number in range(20):
             await note(world, str(number))
 

@@ -186,7 +186,7 @@ async def test_text_that_was_posted_above_a_question_is_not_part_of_the_answer_t
     model = ScriptedModel([asks(shell("a", "make it"), tool_call("b", "peek"), text="Let me."), says("Made.")])
     async with workbench(model, tool, peek) as bench:
         running = asyncio.create_task(bench.run(await bench.begin()))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await peek.started.wait()
         (approval,) = await bench.open_approvals()
         assert await bench.decide(approval, approve=True)
@@ -207,7 +207,7 @@ async def test_a_call_that_is_ended_is_cancelled_by_a_person_and_unknown_where_t
     async with workbench(model, tool, mode=PermissionMode.UNRESTRICTED) as bench:
         work = await bench.begin()
         running = asyncio.create_task(bench.run(work))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await tool.started.wait()
             if by_a_person:
                 bench.cancel.set()

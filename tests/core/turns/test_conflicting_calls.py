@@ -18,7 +18,7 @@ async def test_a_shell_call_does_not_begin_while_an_earlier_one_of_its_step_runs
     async with workbench(model, tool, mode=PermissionMode.UNRESTRICTED) as bench:
         work = await bench.begin()
         running = asyncio.create_task(bench.run(work))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await tool.started.wait()
         # The store answers in order, so whatever a second call needs of it has been done after these.
         for _ in range(50):
@@ -37,11 +37,11 @@ async def test_shell_calls_of_two_conversations_on_one_workspace_do_not_overlap(
     async with workbench(model, tool, mode=PermissionMode.UNRESTRICTED) as bench:
         first_work = await bench.begin()
         first = asyncio.create_task(bench.run(first_work))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await tool.started.wait()
         bench.conversation = await bench.backend.create_conversation(bench.agent.id, bench.conversation.audience)
         second = asyncio.create_task(bench.run(await bench.begin()))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while len(model.requests) < 2:
                 await asyncio.sleep(0)
         for _ in range(50):

@@ -168,7 +168,7 @@ async def test_an_edited_call_waits_for_the_call_that_it_conflicts_with_now():
         await bench.decide(first, approve=True)
         await bench.decide(second, approve=True, edited=f'{{"path":"{paths[0]}"}}')
         running = asyncio.create_task(bench.run(await bench.take_up(work.turn.id)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await tool.started.wait()
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -187,7 +187,7 @@ async def test_an_edited_call_that_is_ended_is_told_as_edited_too(by_a_person):
         (approval,) = await bench.open_approvals()
         await bench.decide(approval, approve=True, edited=WRITTEN)
         running = asyncio.create_task(bench.run(await bench.take_up(work.turn.id)))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await tool.started.wait()
             if by_a_person:
                 bench.cancel.set()

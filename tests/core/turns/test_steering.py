@@ -133,7 +133,7 @@ async def test_no_crash_loses_a_message_that_enters_or_lets_it_in_twice(moment, 
         services = bench.loop._services
         dying = Dying(getattr(services, port), name, behind=behind, passes=steps)
         work = await bench.begin()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             with pytest.RaisesGroup(StoreUnavailable, allow_unwrapped=True, flatten_subgroups=True):
                 await TurnLoop(replace(services, **{port: dying})).run(work)
         await bench.backend.__aexit__(None, None, None)
@@ -150,7 +150,7 @@ async def dies_before_its_second_run(bench: Workbench, work: TurnWork) -> None:
     """Let the steering be on record, and the worker die before the step it enters with begins."""
     services = bench.loop._services
     backend = Dying(services.backend, "start_run", passes=1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         with pytest.raises(StoreUnavailable):
             await TurnLoop(replace(services, backend=backend)).run(work)
 
@@ -193,7 +193,7 @@ async def test_a_stop_leaves_waiting_messages_alone():
     steering, tool = Recorded("and y"), RecordingTool(gate=asyncio.Event())
     async with workbench(ScriptedModel([asks(shell("a"))]), tool, mode=FREE) as bench:
         bench.steering = steering
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             running = asyncio.create_task(bench.run(await bench.begin()))
             await tool.started.wait()
             bench.cancel.set()

@@ -191,7 +191,7 @@ class Workbench:
 
     async def run(self, work: TurnWork) -> TurnResult | Parked:
         """Run the loop, bounded."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return await self.loop.run(work)
 
     async def open_approvals(self) -> tuple[Approval, ...]:

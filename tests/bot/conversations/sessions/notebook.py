@@ -34,7 +34,7 @@ from tests.core.stores.samples import (
     user_message,
 )
 
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 SECRET = "hunter" + "2" * 12
 HERE = local_address(CHANNEL, CONVERSATION)
 

@@ -14,7 +14,7 @@ from core.contracts.clock import FakeClock
 from core.contracts.errors import InvalidInput
 from core.contracts.ids import CallId
 
-BOUND_SECONDS = 10
+BOUND_SECONDS = 60
 CALL = CallId("call-1")
 SUNNY = ToolAnswer(text="sunny", is_error=False)
 MOMENT = timedelta(seconds=1)
