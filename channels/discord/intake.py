@@ -234,8 +234,12 @@ class Intake:
         body = body_of(interaction, ticket, self._account)
         if body is None:
             return None
+        known = self._directory.place(id_if_any(interaction, "channel_id") or "")
         channel, guild_id = channel_of(interaction), id_if_any(interaction, "guild_id")
-        place = self._directory.described(channel, guild_id) if channel else await self._place(interaction)
+        if known is None and guild_id is None and channel:
+            known = self._directory.described(channel, None)
+        # What an interaction tells of its channel does not say who sees it.
+        place = known or await self._place(interaction)
         if not isinstance(body, Question):
             return interaction_event(interaction, body, place, self._account)
         quote = await self._quote(body.message, place)
