@@ -273,10 +273,10 @@ async def test_an_answer_whose_fate_is_unknown_counts_as_given_and_the_next_foll
 async def test_an_answer_that_surely_failed_is_given_by_the_grace():
     async with opened() as world:
         pressing, body = await pressed(world)
-        world.server.fault("callback", Fault.FLOODED, seconds=0.2)
+        world.server.fault("callback", Fault.FLOODED, seconds=2.5)
         await world.channel.acknowledge(body, "First.")
         assert pressing.reply is None
-        await world.pass_time(1)
+        await world.pass_time(2.75)
 
         assert in_time(pressing)
         assert pressing.reply is Reply.DEFERRED_UPDATE
