@@ -61,6 +61,9 @@ class InboxSink:
         event = replace(event, sender=sender, body=cleaned(event.body, self._clean))
         try:
             await self._delivery.accept(event, conversation_id=await self._direct_target(event))
+            if isinstance(event.body, MigrationBody):
+                # At once: what is accepted next may be said under the new id, where it would be a stranger's group.
+                await self._delivery.migrate_chat(event.address, event.body.chat)
         except StoreError:
             await self._outage.tell(event.address)
             raise

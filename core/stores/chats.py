@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from core.contracts.addresses import Address
+from core.contracts.addresses import Address, MigrationBody
 from core.contracts.agents import QueueMode
 from core.contracts.delivery import BoundConversation, InboxState, OutboxState, chat_key
 from core.contracts.ids import ConversationId, PersonId
@@ -72,6 +72,8 @@ def _migrate_inbox(connection: Connection, old: Address, chat: str) -> None:
     waiting = select(INBOX).where(_of_chat(INBOX, old), INBOX.c.state.in_(_WAITING_IN))
     for row in connection.execute(waiting).all():
         event = read_json(row.event, inbound_from_json)
+        if isinstance(event.body, MigrationBody):
+            continue  # It stays, and takes along what arrives under the old id until it is routed.
         moved = replace(event, address=replace(event.address, chat=chat))
         values = {"address_key": moved.address.key, "event": dump(inbound_to_json(moved))}
         connection.execute(update(INBOX).where(INBOX.c.id == row.id).values(values))

@@ -133,3 +133,15 @@ async def test_a_channel_that_was_away_learns_where_each_chat_stands(tmp_path):
         marks = await host.app.sink.marks(HERE.channel, HERE.account)
         assert {mark.address: mark.sent_at for mark in marks} == {HERE: row.event.sent_at, quiet: row.event.sent_at}
         assert await host.app.sink.marks(HERE.channel, "another") == ()
+
+
+async def test_a_chat_has_moved_when_the_event_that_tells_of_it_is_accepted_c20(tmp_path):
+    """What is accepted next may be said under the new id, and is routed beside it."""
+    async with hosting(tmp_path, says("one")) as host:
+        await host.says("hello")
+        store, moved = host.stores.delivery, replace(HERE, chat="222")
+        bound = await store.binding(HERE.key)
+        told = replace(inbound("migration", address=HERE), body=MigrationBody(chat=moved.chat))
+        await InboxSink(nowhere, store, host.app.channels, str).accept(told)
+        assert await store.binding(HERE.key) is None
+        assert (await store.binding(moved.key)).conversation_id == bound.conversation_id
