@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown, ChannelError, SendLimited
+from core.contracts.errors import ChannelDown, ChannelError, SendLimited, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -53,21 +53,43 @@ async def until_answered(
             await clock.sleep(await pause_after(error))
 
 
+def pause_after(error: ChannelError, backoff: Backoff) -> timedelta:
+    """Return how long to wait after a failure: what the backoff says, or longer where the platform wants that."""
+    pause = backoff.next()
+    return max(pause, error.retry_after) if isinstance(error, SendLimited) else pause
+
+
 async def answered(
-    call: Callable[[], Awaitable[_T]], *, clock: Clock, backoff: Backoff, failed: Callable[[ChannelError], None]
+    call: Callable[[], Awaitable[_T]],
+    *,
+    clock: Clock,
+    backoff: Backoff,
+    failed: Callable[[ChannelError, timedelta], None],
 ) -> _T:
-    """Repeat `call` until it is answered, at growing intervals or when the platform says; `failed` hears of failures.
+    """Repeat `call` until it is answered; `failed` hears of each failure, and how long it is waited then.
 
     Raises:
         ChannelDown: Trying again cannot help.
     """
 
-    async def pause_after(error: ChannelError) -> timedelta:
-        failed(error)
-        pause = backoff.next()
-        return max(pause, error.retry_after) if isinstance(error, SendLimited) else pause
+    async def tell_and_wait(error: ChannelError) -> timedelta:
+        pause = pause_after(error, backoff)
+        failed(error, pause)
+        return pause
 
-    return await until_answered(call, clock=clock, pause_after=pause_after)
+    return await until_answered(call, clock=clock, pause_after=tell_and_wait)
+
+
+async def until_stored(
+    operation: Callable[[], Awaitable[_T]], *, clock: Clock, backoff: Backoff, failed: Callable[[StoreError], None]
+) -> _T:
+    """Repeat what the store fails at until it does not; `failed` hears of each failure."""
+    while True:
+        try:
+            return await operation()
+        except StoreError as error:
+            failed(error)
+            await clock.sleep(backoff.next())
 
 
 async def guarded(work: Awaitable[_T], *, unless: type[Exception], told: str, **facts: str) -> _T | None:

@@ -1,11 +1,13 @@
-"""Tasks that call a platform and are stopped between two calls, never inside one."""
+"""Tasks beside the main flow: those that are stopped between two calls of a platform, and those that just go on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 class Worker:
@@ -36,6 +38,27 @@ class Worker:
         if self._stopping:
             # Not `task.cancel()`: that takes effect only where the task next waits, perhaps inside a call.
             raise asyncio.CancelledError
+
+
+class Beside:
+    """Tasks that nobody awaits, kept until they end."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, _T], *, name: str | None = None) -> asyncio.Task[_T]:
+        """Let work go on beside, and return its task."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def aclose(self) -> None:
+        """Cancel what still goes on, and return when it has ended."""
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def outlast(*tasks: asyncio.Task[None]) -> None:

@@ -109,9 +109,8 @@ def whole_code(card: OutboundItem, capabilities: Capabilities, mask: Callable[[s
     pieces = []
     start = 0
     while start < len(code):
-        end = max(
-            fitting(code, start, limit, unit), start + 1
-        )  # A character that is wider than a piece goes all the same.
+        # A character that is wider than a piece goes all the same.
+        end = max(fitting(code, start, limit, unit), start + 1)
         pieces.append(code[start:end])
         start = end
     return tuple(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -166,10 +167,10 @@ class DiscordChannel:
         backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
         return await answered(call, clock=self._clock, backoff=backoff, failed=self._note_failure)
 
-    def _note_failure(self, error: ChannelError) -> None:
+    def _note_failure(self, error: ChannelError, wait: timedelta) -> None:
         if not self._is_running:
             self._health.disconnected(error.detail)
-        logger.warning("discord_not_reached", extra={"detail": error.detail})
+        logger.warning("discord_not_reached", extra={"detail": error.detail, "wait": wait.total_seconds()})
 
     @asynccontextmanager
     async def _offering_commands(self) -> AsyncIterator[None]:
@@ -230,9 +231,9 @@ class DiscordChannel:
         return await self._diagnosis.findings(self._health.probe() if self._is_running else None)
 
 
-async def _first_to_end(*works: Any) -> None:
+async def _first_to_end(*works: Coroutine[Any, Any, None]) -> None:
     """Await several endless works; the first error of one ends all, and is raised."""
-    tasks = {asyncio.ensure_future(work) for work in works}
+    tasks = {asyncio.create_task(work) for work in works}
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

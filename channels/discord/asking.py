@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import TypeVar
 
 from channels.discord.limits import Timing
@@ -34,5 +35,5 @@ async def asked(call: Callable[[], Awaitable[_T]], *, clock: Clock, timing: Timi
     return await answered(once, clock=clock, backoff=backoff, failed=_log_failure)
 
 
-def _log_failure(error: ChannelError) -> None:
-    logger.warning("discord_not_reached", extra={"detail": error.detail})
+def _log_failure(error: ChannelError, wait: timedelta) -> None:
+    logger.warning("discord_not_reached", extra={"detail": error.detail, "wait": wait.total_seconds()})

@@ -11,9 +11,9 @@ from channels.contract import CommandMenu
 from channels.discord.inbound_interactions import TEXT_OPTION
 from channels.discord.limits import COMMAND_HELP_LIMIT_CHARS, COMMAND_NAME_LIMIT_CHARS, COMMANDS_LIMIT, Timing
 from channels.discord.transport import DiscordApi
-from channels.supervision import Backoff
+from channels.supervision import Backoff, pause_after
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown, ChannelError, SendLimited
+from core.contracts.errors import ChannelDown, ChannelError
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,7 @@ class CommandPublisher:
                 return  # Whoever receives says so.
             except ChannelError as error:
                 logger.info("discord_commands_not_set", extra={"detail": error.detail})
-                pause = self._pauses.next()
-                await self._clock.sleep(max(pause, error.retry_after) if isinstance(error, SendLimited) else pause)
+                await self._clock.sleep(pause_after(error, self._pauses))
             else:
                 return
 

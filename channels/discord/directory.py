@@ -144,10 +144,6 @@ class Directory:
         preferred = [channel for channel in first if channel.get("id") == guild.about.get("system_channel_id")]
         return next((id_of(channel) for channel in (*preferred, *first)), guild_id)
 
-    def about(self, guild_id: str) -> Json:
-        """Return a guild as it was told of, without what is in it."""
-        return self._guilds[guild_id].about
-
     # What things are called
 
     def role(self, guild: str | None, role: str) -> str:

@@ -26,9 +26,9 @@ from channels.discord.budget import pause_before_start
 from channels.discord.limits import Timing
 from channels.discord.transport import DiscordApi
 from channels.health import Health
-from channels.supervision import Backoff
+from channels.supervision import Backoff, pause_after
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelDown, ChannelError, SendLimited
+from core.contracts.errors import ChannelDown, ChannelError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # It imports audioop, for voice.
@@ -124,9 +124,7 @@ class Gateway:
                 except ChannelDown:
                     raise
                 except ChannelError as error:
-                    detail, pause = error.detail, backoff.next()
-                    if isinstance(error, SendLimited):
-                        pause = max(pause, error.retry_after)
+                    detail, pause = error.detail, pause_after(error, backoff)
                 except _FAILURES as error:
                     detail, pause = f"{type(error).__name__}: {error}", backoff.next()
                 self._health.disconnected(f"the connection broke and is being opened again ({detail})")

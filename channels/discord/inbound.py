@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from channels.discord.inbound_edits import deletions_in, edit_key, edit_of, message_key
 from channels.discord.inbound_interactions import Question
-from channels.discord.inbound_json import Json, id_if_any, id_of, instant_if_any, label, part, time_of
+from channels.discord.inbound_json import Json, id_if_any, id_of, instant_if_any, label, time_of
 from channels.discord.inbound_message import begins_thread, message_body
 from channels.discord.inbound_senders import actor_of, author_of
 from channels.discord.inbound_text import Names, mentions_bot
@@ -162,11 +161,6 @@ def place_named_by(event: Json) -> tuple[str, str | None]:
         MalformedEvent: It names none.
     """
     return id_of(event, "channel_id"), id_if_any(event, "guild_id")
-
-
-def channel_of(interaction: Json) -> Mapping[str, object]:
-    """Return the channel where somebody did something, as far as that tells of it; empty where it does not."""
-    return part(interaction, "channel")
 
 
 def _event(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,7 +14,6 @@ from channels.discord.asking import asked
 from channels.discord.backfill import Backfill
 from channels.discord.directory import Directory
 from channels.discord.inbound import (
-    channel_of,
     deletion_events,
     edit_event,
     interaction_event,
@@ -34,7 +32,8 @@ from channels.discord.places import BotAccount, Place
 from channels.discord.reactions import ReactionBook
 from channels.discord.transport import DiscordApi
 from channels.health import Health
-from channels.supervision import Backoff, guarded
+from channels.supervision import Backoff, guarded, until_stored
+from channels.workers import Beside
 from core.contracts.addresses import InboundEvent, Quote
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelDown, ChannelError, StoreError
@@ -81,16 +80,13 @@ class Intake:
         self._marks: tuple[Mark, ...] = ()
         self._away: set[str] = set()
         self._numbers = count()
-        self._beside: set[asyncio.Task[None]] = set()
+        self._beside = Beside()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = tuple(self._beside)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._beside.aclose()
 
     async def take(self, name: str, event: dict[str, Any]) -> None:
         """Take one event of the gateway; when this returns, what it means is committed.
@@ -103,9 +99,7 @@ class Intake:
     def take_interaction(self, interaction: dict[str, Any]) -> None:
         """Take what somebody waits for, beside everything else."""
         work = guarded(self._interaction(interaction), unless=ChannelDown, told="discord_event_crashed")
-        task = asyncio.ensure_future(_ended(work))
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._beside.begin(_ended(work))
 
     async def _take(self, name: str, event: dict[str, Any]) -> None:
         try:
@@ -234,12 +228,8 @@ class Intake:
         body = body_of(interaction, ticket, self._account)
         if body is None:
             return None
-        known = self._directory.place(id_if_any(interaction, "channel_id") or "")
-        channel, guild_id = channel_of(interaction), id_if_any(interaction, "guild_id")
-        if known is None and guild_id is None and channel:
-            known = self._directory.described(channel, None)
-        # What an interaction tells of its channel does not say who sees it.
-        place = known or await self._place(interaction)
+        # Not what the interaction tells of its channel: that does not say who sees it.
+        place = await self._place(interaction)
         if not isinstance(body, Question):
             return interaction_event(interaction, body, place, self._account)
         quote = await self._quote(body.message, place)
@@ -269,25 +259,14 @@ class Intake:
 
     async def _accept(self, event: InboundEvent | None) -> None:
         if event is not None:
-            found = event
-
-            async def accept() -> None:
-                await self._sink.accept(found)
-
-            await self._stored(accept)
+            await self._stored(partial(self._sink.accept, event))
 
     async def _stored(self, operation: Callable[[], Awaitable[_T]]) -> _T:
         """Repeat what the store fails at until it does not."""
         backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
-        while True:
-            try:
-                result = await operation()
-            except StoreError as error:
-                self._not_stored(error)
-                await self._clock.sleep(backoff.next())
-            else:
-                self._health.stored(succeeded=True)
-                return result
+        result = await until_stored(operation, clock=self._clock, backoff=backoff, failed=self._not_stored)
+        self._health.stored(succeeded=True)
+        return result
 
     def _not_stored(self, error: StoreError) -> None:
         if self._health.stored(succeeded=False):

@@ -19,6 +19,7 @@ from channels.discord.limits import Timing
 from channels.discord.outbound import Payload, notices
 from channels.discord.quiet import EPHEMERAL
 from channels.discord.transport import DiscordApi
+from channels.workers import Beside
 from core.contracts.addresses import CommandBody, PressBody
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelError, SendLimited, SendRejected, SendUnknown
@@ -62,25 +63,20 @@ class Interactions:
         self._api = api
         self._clock = clock
         self._timing = timing
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._waiting = Beside()
         self._states: OrderedDict[str, _State] = OrderedDict()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = tuple(self._waiting)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._waiting.aclose()
 
     def expect(self, ticket: Ticket) -> None:
         """Begin the grace of what somebody just did; once for each."""
         if ticket.id not in self._states:
             self._state(ticket)
-            task = asyncio.create_task(self._answer_later(ticket), name="interaction")
-            self._waiting.add(task)
-            task.add_done_callback(self._waiting.discard)
+            self._waiting.begin(self._answer_later(ticket), name="interaction")
 
     async def answer(self, asked: PressBody | CommandBody, markdown: str) -> None:
         """Answer what somebody did; see `channels.contract.Channel.acknowledge`."""

@@ -17,7 +17,7 @@ from channels.slack.payload import Json, instant, item, text, ts_of
 from channels.slack.places import HOME
 from channels.slack.supervision import answered, awaited
 from channels.slack.transport import SlackApi
-from channels.supervision import Backoff, guarded
+from channels.supervision import Backoff, guarded, until_stored
 from core.contracts.clock import Clock
 from core.contracts.errors import ChannelDown, SendRejected, StoreError
 
@@ -164,13 +164,16 @@ class CatchUp:
 
     async def _stored(self, since: datetime | None) -> datetime | None:
         """Fetch again until all of it could be stored."""
-        backoff = Backoff(self._timing.reconnect_first, self._timing.reconnect_longest)
-        while True:
-            try:
-                return await self._backfill.run(self._sink, self._take, since=since)
-            except StoreError as error:
-                logger.warning("slack_missed_not_stored", extra={"detail": str(error)})
-            await self._clock.sleep(backoff.next())
+        return await until_stored(
+            partial(self._backfill.run, self._sink, self._take, since=since),
+            clock=self._clock,
+            backoff=Backoff(self._timing.reconnect_first, self._timing.reconnect_longest),
+            failed=_log_not_stored,
+        )
+
+
+def _log_not_stored(error: StoreError) -> None:
+    logger.warning("slack_missed_not_stored", extra={"detail": str(error)})
 
 
 def _by_channel(marks: Iterable[Mark]) -> dict[str, list[Mark]]:

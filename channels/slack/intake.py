@@ -25,6 +25,7 @@ from channels.slack.streams import Streams
 from channels.slack.supervision import awaited
 from channels.slack.transport import SlackApi
 from channels.supervision import guarded
+from channels.workers import Beside
 from core.contracts.addresses import (
     Address,
     CommandBody,
@@ -79,7 +80,7 @@ class Intake:
         self._timing = timing
         self._prompts = prompts
         self._orders: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._beside: set[asyncio.Task[StoreError | None]] = set()
+        self._beside = Beside()
 
     async def take(self, payload: Json, sink: Sink) -> None:
         """Take one request of Slack's, of whatever kind; when this returns it may be acknowledged.
@@ -109,10 +110,7 @@ class Intake:
 
     async def aclose(self) -> None:
         """End what goes on beside acknowledgements."""
-        tasks = tuple(self._beside)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._beside.aclose()
 
     async def _event(self, payload: Json, sink: Sink) -> None:
         event = item(payload, "event")
@@ -291,10 +289,7 @@ class Intake:
             raise failure
 
     def _do_beside(self, work: Awaitable[None]) -> asyncio.Task[StoreError | None]:
-        task = asyncio.ensure_future(_logged(work))
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
-        return task
+        return self._beside.begin(_logged(work))
 
 
 def _press(act: Act) -> PressBody:

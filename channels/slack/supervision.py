@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from channels import supervision
 from channels.slack.limits import Timing
-from channels.supervision import Backoff, until_answered
+from channels.supervision import Backoff
 from core.contracts.clock import Clock
-from core.contracts.errors import ChannelError, SendLimited
+from core.contracts.errors import ChannelError
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +35,13 @@ async def answered(
     Raises:
         ChannelDown: Trying again cannot help.
     """
-    backoff = Backoff(timing.reconnect_first, timing.reconnect_longest)
 
-    async def pause_after(error: ChannelError) -> timedelta:
+    def tell(error: ChannelError, wait: timedelta) -> None:
         failed(error)
-        wait = max(error.retry_after, backoff.next()) if isinstance(error, SendLimited) else backoff.next()
         logger.warning("slack_not_reached", extra={"detail": error.detail, "wait": wait.total_seconds()})
-        return wait
 
-    return await until_answered(call, clock=clock, pause_after=pause_after)
+    backoff = Backoff(timing.reconnect_first, timing.reconnect_longest)
+    return await supervision.answered(call, clock=clock, backoff=backoff, failed=tell)
 
 
 async def awaited(work: asyncio.Future[Any], *, at_most: timedelta, clock: Clock) -> None:

@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from channels.supervision import Backoff, guarded, until_answered
+from channels.supervision import Backoff, answered, guarded, pause_after, until_answered, until_stored
 from core.contracts.clock import FakeClock
-from core.contracts.errors import ChannelDown, SendUnknown, StoreUnavailable
+from core.contracts.errors import ChannelDown, SendLimited, SendUnknown, StoreUnavailable
 
 
 async def failing(error):
@@ -68,3 +68,52 @@ async def test_what_was_foreseen_and_a_cancellation_go_through_the_guard(caplog)
             await guarded(failing(error), unless=StoreUnavailable, told="it_broke")
 
     assert caplog.records == []
+
+
+def test_a_pause_is_as_long_as_the_platform_wants_and_no_shorter_than_the_backoff():
+    backoff = Backoff(timedelta(seconds=4), timedelta(seconds=4))
+    long, short = SendLimited("slow", retry_after=timedelta(minutes=2)), SendLimited("slow", retry_after=timedelta(0))
+
+    assert pause_after(long, backoff) == timedelta(minutes=2)
+    assert timedelta(seconds=3) <= pause_after(short, backoff) <= timedelta(seconds=4)
+    assert timedelta(seconds=3) <= pause_after(SendUnknown("lost"), backoff) <= timedelta(seconds=4)
+
+
+async def test_who_waits_for_an_answer_hears_of_each_failure_and_of_the_wait():
+    clock, heard = FakeClock(), []
+    failures = [SendLimited("slow", retry_after=timedelta(seconds=30))]
+
+    async def call():
+        if failures:
+            raise failures.pop(0)
+        return "answer"
+
+    def failed(error, wait):
+        heard.append((error.detail, wait))
+
+    backoff = Backoff(timedelta(seconds=1), timedelta(seconds=1))
+    waiting = asyncio.ensure_future(answered(call, clock=clock, backoff=backoff, failed=failed))
+    await asyncio.sleep(0)
+    await clock.advance(timedelta(seconds=30))
+
+    assert await waiting == "answer"
+    assert heard == [("slow", timedelta(seconds=30))]
+
+
+async def test_what_the_store_refuses_is_offered_again_until_it_takes_it():
+    clock, heard = FakeClock(), []
+    failures = [StoreUnavailable("full"), StoreUnavailable("still full")]
+
+    async def operation():
+        if failures:
+            raise failures.pop(0)
+        return "stored"
+
+    backoff = Backoff(timedelta(seconds=1), timedelta(seconds=1))
+    storing = asyncio.ensure_future(until_stored(operation, clock=clock, backoff=backoff, failed=heard.append))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        await clock.advance(timedelta(seconds=1))
+
+    assert await storing == "stored"
+    assert [str(error) for error in heard] == ["full", "still full"]

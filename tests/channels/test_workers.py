@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from channels.workers import Worker, outlast
+from channels.workers import Beside, Worker, outlast
 
 
 async def test_a_worker_that_waits_ends_at_once():
@@ -72,3 +72,21 @@ async def test_what_broke_a_worker_is_raised():
 
     with pytest.raises(RuntimeError, match="Worker broke"):
         await outlast(Worker(work).task)
+
+
+async def test_what_goes_on_beside_is_kept_until_it_ends_and_stopped_at_the_end():
+    beside, ended = Beside(), asyncio.Event()
+
+    async def quick() -> str:
+        return "done"
+
+    async def endless() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    beside.begin(endless(), name="endless")
+    assert await beside.begin(quick()) == "done"
+    await beside.aclose()
+    assert ended.is_set()
