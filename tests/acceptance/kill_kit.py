@@ -17,6 +17,7 @@ from bot.conversations.outbox import ANSWER_IN_DOUBT
 from tests.acceptance.processes import OWNER, HostProcess, Place, make_place, openai_model, start_host
 from tests.platforms.model_script import Answer, Call, Seen
 from tests.platforms.openai_server import OpenAIServer
+from tests.platforms.slack_server import SlackServer
 from tests.platforms.telegram_server import TOKEN, TelegramServer
 
 WAIT = 60.0
@@ -110,43 +111,28 @@ def _texts(message: dict[str, Any]) -> list[str]:
     return [content] if isinstance(content, str) else [block["text"] for block in content if block["type"] == "text"]
 
 
-@dataclass(frozen=True)
-class Scene:
-    """One place with its chat and its model, over the lives of several hosts; `said` is what the owner said."""
+class Lives:
+    """One place with its platform and its model, over the lives of several hosts."""
 
     place: Place
-    telegram: TelegramServer
     model: Model
-    said: list[str] = field(default_factory=list)
+    server: TelegramServer | SlackServer
+
+    def shown(self) -> list[str]:
+        """Return the texts that stand in the chat."""
+        raise NotImplementedError
 
     @property
     def requests(self) -> list[Seen]:
         return self.model.server.requests
 
-    def says(self, word: str, **more: Any) -> None:
-        """Let the owner say one word, which is said once only."""
-        self.said.append(word)
-        self.telegram.user_says(OWNER, word, **more)
-
-    def shown(self) -> list[str]:
-        return [message.text for message in self.telegram.visible(OWNER)]
-
     def heard(self) -> Counter[str]:
-        """Return how many visible messages answer each word; one, where it is said that none may have arrived."""
-        counts = Counter(word for text in self.shown() for word in HEARD.findall(text))
-        if ANSWER_IN_DOUBT in self.shown():
-            missing = {word for text in self.doubted() for word in HEARD.findall(text)} - counts.keys()
-            counts.update(missing)
-        return counts
-
-    def doubted(self) -> list[str]:
-        """Return the answers that the host gave up, as it could not know whether they arrived."""
-        given_up = self.rows("SELECT content FROM outbox WHERE state = 'unknown'")
-        return [json.loads(content)["markdown"] for (content,) in given_up]
+        """Return how many visible messages answer each word."""
+        return Counter(word for text in self.shown() for word in HEARD.findall(text))
 
     async def hears(self, *words: str) -> None:
         try:
-            await self.telegram.wait_for(lambda: self.heard().keys() >= set(words), timeout=WAIT)
+            await self.server.wait_for(lambda: self.heard().keys() >= set(words), timeout=WAIT)
         except TimeoutError:
             raise AssertionError(f"{words} are not all answered: {self.shown()}") from None
 
@@ -164,6 +150,41 @@ class Scene:
     async def asked(self, number: int) -> None:
         """Wait until the model has got so many requests."""
         await until(lambda: len(self.requests) >= number)
+
+
+@dataclass(frozen=True)
+class Scene(Lives):
+    """A chat on Telegram; `said` is what the owner said."""
+
+    place: Place
+    telegram: TelegramServer
+    model: Model
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def server(self) -> TelegramServer:
+        return self.telegram
+
+    def says(self, word: str, **more: Any) -> None:
+        """Let the owner say one word, which is said once only."""
+        self.said.append(word)
+        self.telegram.user_says(OWNER, word, **more)
+
+    def shown(self) -> list[str]:
+        return [message.text for message in self.telegram.visible(OWNER)]
+
+    def heard(self) -> Counter[str]:
+        """Return how many visible messages answer each word; one, where it is said that none may have arrived."""
+        counts = super().heard()
+        if ANSWER_IN_DOUBT in self.shown():
+            missing = {word for text in self.doubted() for word in HEARD.findall(text)} - counts.keys()
+            counts.update(missing)
+        return counts
+
+    def doubted(self) -> list[str]:
+        """Return the answers that the host gave up, as it could not know whether they arrived."""
+        given_up = self.rows("SELECT content FROM outbox WHERE state = 'unknown'")
+        return [json.loads(content)["markdown"] for (content,) in given_up]
 
 
 @asynccontextmanager

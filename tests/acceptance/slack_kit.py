@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-from tests.acceptance.kill_kit import HEARD, RULES, WAIT, Model, require_transcript, serving_host, until
+from tests.acceptance.kill_kit import RULES, WAIT, Lives, Model, require_transcript, serving_host
 from tests.acceptance.processes import Place, make_place, openai_model
 from tests.acceptance.wired_slack import ALICE_IDENTITY
-from tests.platforms.model_script import Seen
 from tests.platforms.slack_deliveries import Delivery
 from tests.platforms.slack_message import Message
 from tests.platforms.slack_server import SlackServer
@@ -21,8 +17,8 @@ from tests.platforms.slack_workspace import ALICE, ALICE_DM
 
 
 @dataclass(frozen=True)
-class SlackScene:
-    """One place with its workspace and its model; `said` is what Alice said, all of it in one thread."""
+class SlackScene(Lives):
+    """A direct conversation on Slack; `said` is what Alice said, all of it in one thread."""
 
     place: Place
     slack: SlackServer
@@ -31,8 +27,8 @@ class SlackScene:
     roots: list[str] = field(default_factory=list)
 
     @property
-    def requests(self) -> list[Seen]:
-        return self.model.server.requests
+    def server(self) -> SlackServer:
+        return self.slack
 
     def says(self, word: str) -> Delivery:
         """Let Alice say one word, which is said once only; return how the host is told of it."""
@@ -47,16 +43,6 @@ class SlackScene:
     def shown(self) -> list[str]:
         return [message.text for message in self.visible()]
 
-    def heard(self) -> Counter[str]:
-        """Return how many visible messages answer each word."""
-        return Counter(word for text in self.shown() for word in HEARD.findall(text))
-
-    async def hears(self, *words: str) -> None:
-        try:
-            await self.slack.wait_for(lambda: self.heard().keys() >= set(words), timeout=WAIT)
-        except TimeoutError:
-            raise AssertionError(f"{words} are not all answered: {self.shown()}") from None
-
     def cards(self) -> list[Message]:
         """Return the questions that nobody has decided, as they look."""
         return [message for message in self.visible() if "Approve" in message.buttons]
@@ -70,24 +56,9 @@ class SlackScene:
         """Let Alice press what stood on a card when she saw it."""
         self.slack.presses(ALICE, ALICE_DM, card.ts, button, stale=True)
 
-    def ran(self) -> list[str]:
-        """Return the lines that commands appended to the file of effects."""
-        file = self.place.workspace / "ran.txt"
-        return file.read_text().split() if file.exists() else []
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Read the host's database from outside."""
-        database = self.place.data / "host.db"
-        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=WAIT)) as connection:
-            return connection.execute(query).fetchall()
-
     def sends(self) -> list[str]:
         """Return in which state each text and card is, answers that are not complete left out."""
         return [state for (state,) in self.rows("SELECT state FROM outbox WHERE state != 'live' ORDER BY created_at")]
-
-    async def asked(self, number: int) -> None:
-        """Wait until the model has got so many requests."""
-        await until(lambda: len(self.requests) >= number)
 
 
 @asynccontextmanager

@@ -12,10 +12,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.config.model import Channels, DiscordSettings
-from bot.config.secrets import Secret
-from bot.conversations.commands import COMMANDS, menus
-from channels.discord.adapter import DiscordChannel
 from channels.discord.commands import ASK_ABOUT_THIS
 from channels.discord.inbound_interactions import QUESTION_FIELD
 from core.sandbox.fake import FakeOutcome
@@ -34,7 +30,7 @@ from tests.acceptance.day_kit import (
     shell,
     spoiled,
 )
-from tests.acceptance.wired_discord import ALICE_IDENTITY
+from tests.acceptance.wired_discord import ALICE_IDENTITY, discord_channel
 from tests.platforms.discord_channels import Channel, Kind
 from tests.platforms.discord_files import Upload
 from tests.platforms.discord_guilds import ALICE, BOB, BOT, FORUM, GENERAL, GUILD, PEER_BOT, PRIVATE, RANDOM, User
@@ -103,22 +99,10 @@ class Project:
     @asynccontextmanager
     async def host_at_work(self) -> AsyncIterator[None]:
         """Run a host on the project's database for the length of the block."""
-        discord, clock = self.discord, self.premises.clock
-
-        def channel(mask):
-            return DiscordChannel(
-                token=discord.token,
-                api_base=discord.api_base,
-                gateway_url=discord.gateway_url,
-                clock=clock,
-                mask=mask,
-                menus=menus(COMMANDS.values(), owners=[ALICE_IDENTITY]),
-            )
-
-        channels = Channels(discord=DiscordSettings(token=Secret(discord.token), agent="lodger"))
+        channel, channels = discord_channel(self.discord, self.premises.clock)
         work = self.premises.host_at_work(channel, channels=channels, owners=OWNERS, people=KNOWN)
         async with work as self.host:
-            await self.run.until(lambda: discord.gateway.is_live)
+            await self.run.until(lambda: self.discord.gateway.is_live)
             yield
         self.host = None
 

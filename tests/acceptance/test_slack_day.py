@@ -12,10 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.config.model import Channels, SlackSettings
-from bot.config.secrets import Secret
 from channels.slack.acts import ASK, QUESTION
-from channels.slack.adapter import SlackChannel
 from core.sandbox.fake import FakeOutcome
 from tests.acceptance.day_kit import (
     BROKEN,
@@ -32,7 +29,7 @@ from tests.acceptance.day_kit import (
     shell,
     spoiled,
 )
-from tests.acceptance.wired_slack import ALICE_IDENTITY
+from tests.acceptance.wired_slack import ALICE_IDENTITY, slack_channel
 from tests.platforms.model_script import Answer, Call
 from tests.platforms.slack_faults import Fault
 from tests.platforms.slack_message import Message
@@ -78,15 +75,7 @@ class Team:
     @asynccontextmanager
     async def host_at_work(self) -> AsyncIterator[None]:
         """Run a host on the team's database for the length of the block."""
-        slack, clock = self.slack, self.premises.clock
-
-        def channel(mask):
-            return SlackChannel(
-                bot_token=slack.token, app_token=slack.app_token, api_base=slack.api_base, clock=clock, mask=mask
-            )
-
-        settings = SlackSettings(bot_token=Secret(slack.token), app_token=Secret(slack.app_token), agent="lodger")
-        channels = Channels(slack=settings)
+        channel, channels = slack_channel(self.slack, self.premises.clock)
         async with self.premises.host_at_work(channel, channels=channels, owners=OWNERS) as self.host:
             yield
         self.host = None

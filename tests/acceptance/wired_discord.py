@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,7 +14,7 @@ from bot.conversations.commands import COMMANDS, menus
 from channels.discord.adapter import DiscordChannel
 from channels.discord.limits import Timing
 from core.contracts.clock import FakeClock
-from tests.acceptance.wired_host import WiredHost, wired_host
+from tests.acceptance.wired_host import OpenChannel, WiredHost, wired_host
 from tests.platforms.discord_guilds import ALICE, GENERAL
 from tests.platforms.discord_server import DiscordServer
 from tests.platforms.model_script import Step
@@ -43,6 +43,25 @@ class WiredDiscord(WiredHost):
         await self.until_settled()
 
 
+def discord_channel(
+    discord: DiscordServer, clock: FakeClock, timing: Timing | None = None
+) -> tuple[OpenChannel, Channels]:
+    """Return what opens a channel to a server, and its part of a configuration."""
+
+    def channel(mask: Callable[[str], str]) -> DiscordChannel:
+        return DiscordChannel(
+            token=discord.token,
+            api_base=discord.api_base,
+            gateway_url=discord.gateway_url,
+            clock=clock,
+            mask=mask,
+            timing=timing,
+            menus=menus(COMMANDS.values(), owners=[ALICE_IDENTITY]),
+        )
+
+    return channel, Channels(discord=DiscordSettings(token=Secret(discord.token), agent="lodger"))
+
+
 @asynccontextmanager
 async def wired_discord(
     directory: Path, *steps: Step, timing: Timing | None = None, is_let_in: bool = True, **more: Any
@@ -50,19 +69,7 @@ async def wired_discord(
     """Run a host that listens, for the length of the block; `more` is as in `wired_host`."""
     clock = FakeClock()
     async with DiscordServer(clock=clock) as discord:
-
-        def channel(mask):
-            return DiscordChannel(
-                token=discord.token,
-                api_base=discord.api_base,
-                gateway_url=discord.gateway_url,
-                clock=clock,
-                mask=mask,
-                timing=timing,
-                menus=menus(COMMANDS.values(), owners=[ALICE_IDENTITY]),
-            )
-
-        channels = Channels(discord=DiscordSettings(token=Secret(discord.token), agent="lodger"))
+        channel, channels = discord_channel(discord, clock, timing)
         owners = [ALICE_IDENTITY]
         async with wired_host(directory, channel, *steps, clock=clock, channels=channels, owners=owners, **more) as run:
             await run.until(lambda: discord.gateway.is_live)

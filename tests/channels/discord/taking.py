@@ -11,6 +11,7 @@ from channels.discord.adapter import DiscordChannel
 from channels.discord.inbound_json import time_of
 from core.contracts.addresses import Address, MembershipBody, MessageBody
 from core.contracts.clock import FakeClock
+from tests.channels.recording import RecordingSink
 from tests.platforms.discord_account import TOKEN
 from tests.platforms.discord_guilds import BOT, GENERAL, GUILD
 from tests.platforms.discord_server import DiscordServer
@@ -21,39 +22,10 @@ _STEP_SECONDS = 0.25
 
 
 @dataclass
-class Sink:
-    """Accepts events; `errors` are raised first (None: that one is taken), and a `gate` that is shut holds all.
+class Sink(RecordingSink):
+    """`events` is what was accepted without what was known already."""
 
-    `offers` is everything that was accepted, in its order, `events` without what was known already,
-    `refused` what an error was raised for. `known` are marks of an earlier run.
-    """
-
-    errors: list = field(default_factory=list)
-    marks_errors: list = field(default_factory=list)
-    offers: list = field(default_factory=list)
-    refused: list = field(default_factory=list)
-    held: list = field(default_factory=list)
-    known: list = field(default_factory=list)
-    gate: asyncio.Event | None = None
-
-    async def accept(self, event):
-        if self.gate is not None:
-            self.held.append(event)
-            await self.gate.wait()
-        error = self.errors.pop(0) if self.errors else None
-        if error is not None:
-            self.refused.append(event)
-            raise error
-        self.offers.append(event)
-
-    async def marks(self, channel, account):
-        assert (channel, account) == ("discord", str(BOT))
-        if self.marks_errors:
-            raise self.marks_errors.pop(0)
-        newest = {mark.address: mark.sent_at for mark in self.known}
-        for event in self.offers:
-            newest[event.address] = max(event.sent_at, newest.get(event.address, event.sent_at))
-        return tuple(Mark(address=address, sent_at=sent_at) for address, sent_at in newest.items())
+    asked: tuple[str, str] = ("discord", str(BOT))
 
     @property
     def events(self):

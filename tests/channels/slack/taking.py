@@ -10,44 +10,17 @@ from channels.contract import Mark
 from channels.slack.adapter import SlackChannel
 from core.contracts.addresses import Address, OutboundItem
 from core.contracts.clock import FakeClock
+from tests.channels.recording import RecordingSink
 from tests.platforms.slack_server import APP_TOKEN, SIGNING_SECRET, TOKEN, SlackServer
 from tests.platforms.slack_workspace import TEAM
 
 
 @dataclass
-class Sink:
-    """Accepts events; `errors` are raised first, one for each offer, and a `gate` that is shut holds all.
+class Sink(RecordingSink):
+    """`events` is what was accepted without what was known already: `known_keys` are messages of an earlier run."""
 
-    `offers` is everything that was accepted, `events` without what was known already. `known` are
-    marks of an earlier run, `known_keys` its messages.
-    """
-
-    errors: list = field(default_factory=list)
-    marks_errors: list = field(default_factory=list)
-    offers: list = field(default_factory=list)
-    refused: list = field(default_factory=list)
-    held: list = field(default_factory=list)
-    known: list = field(default_factory=list)
+    asked: tuple[str, str] = ("slack", TEAM)
     known_keys: set = field(default_factory=set)
-    gate: asyncio.Event | None = None
-
-    async def accept(self, event):
-        if self.gate is not None:
-            self.held.append(event)
-            await self.gate.wait()
-        if self.errors:
-            self.refused.append(event)
-            raise self.errors.pop(0)
-        self.offers.append(event)
-
-    async def marks(self, channel, account):
-        assert (channel, account) == ("slack", TEAM)
-        if self.marks_errors:
-            raise self.marks_errors.pop(0)
-        newest = {mark.address: mark.sent_at for mark in self.known}
-        for event in self.offers:
-            newest[event.address] = max(event.sent_at, newest.get(event.address, event.sent_at))
-        return tuple(Mark(address=address, sent_at=sent_at) for address, sent_at in newest.items())
 
     @property
     def events(self):
